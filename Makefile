@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-# Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
-# Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
+# Python keeps bytecode even if the environment forbids it, as many container images do: runs and tests start hundreds of
+# Python processes, and without bytecode each of them compiles hundreds of modules again (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
@@ -35,7 +35,7 @@ help:
 
 conformance: machine suite nftables check-conformance
 
-# What to wait for while working: nothing in it starts a lab or another pytest.
+# The checks for every commit: none of them starts a lab or another pytest.
 check: machine env nftables check-lint check-types check-unit
 
 test: machine env nftables check-lint check-types check-selftest
@@ -44,12 +44,12 @@ test: machine env nftables check-lint check-types check-selftest
 report: suite
 	$(BIN)/python -m conformance.report.html
 
-# The first two files of a claim; docs/adding-a-claim.md says what comes then. Needs no environment.
+# Write the first two files of a claim; docs/adding-a-claim.md describes the next steps. Needs no environment.
 new-claim:
 	@$(PYTHON) tools/new_claim.py $(or $(ID),--help) $(if $(AREA),--area '$(AREA)') $(if $(SOURCE),--source '$(SOURCE)') \
 	  $(if $(SUITE),--suite '$(SUITE)') $(if $(KIND),--kind '$(KIND)')
 
-# What the tox environments of the same names run too.
+# The tox environments of the same names run these targets, too.
 check-lint:
 	$(BIN)/ruff check lib tests benchmarks suites tools conftest.py
 	$(BIN)/ruff format --check lib tests benchmarks suites tools conftest.py
@@ -57,16 +57,15 @@ check-lint:
 check-types:
 	$(BIN)/mypy
 
-# The tables that are generated and kept in git, parts.yaml and kinds.yaml, are compared here too, and each claim's place in
-# a gate.
+# Includes the comparison of the generated tables that git keeps (parts.yaml and kinds.yaml), and of each claim's place in a
+# gate.
 check-unit:
 	$(BIN)/pytest tests/unit tests/plugin/test_parts.py tests/detection/test_kinds.py -n auto
 
-# Everything but the tests that run the suite on a lab and those that execute PowerShell, which are jobs of their own
-# (check-runs, check-powershell).  Twice as many workers as
-# there are cores, since tests wait for two thirds of their time.
+# All tests except those that run the suite on a lab (check-runs) and those that execute PowerShell (check-powershell). There
+# are two workers for each core, since tests spend two thirds of their time waiting.
 TWICE = $$((2 * $$(nproc)))
-# At most three tests that fail, none of them a unit test, run a second time, alone; they are named at the end.
+# If at most three tests fail, and none of them is a unit test, these run a second time, alone; the end names them.
 ONCE_MORE = $(BIN)/python -m tools.once_more
 check-selftest:
 	$(ONCE_MORE) tests -n $(TWICE) --dist loadgroup -m 'not whole_run and not powershell'
@@ -74,10 +73,10 @@ check-selftest:
 check-runs:
 	$(ONCE_MORE) tests -n $(TWICE) --dist loadgroup -m whole_run
 
-# Every test that executes PowerShell: the probe programs of Windows pods and the programs for Windows hosts; then, where this
-# machine can run a lab, the probe programs inside labs, and a sample of the suite on one.  A PowerShell takes two seconds of
-# a core to start; .NET's profiling of the code that it compiles is off, since it costs a quarter of that and no program here
-# runs for long enough to gain by it.  The first tests have one worker more than cores, since some of them wait.
+# Every test that executes PowerShell. First the probe programs of Windows pods and the programs for Windows hosts, with one
+# worker more than cores, since some of these tests wait. Then, if this machine can run a lab, the probe programs inside labs,
+# and a sample of the suite on a lab. The start of a PowerShell takes two seconds of a core. .NET's profiling of compiled code
+# costs a quarter of that, and no program here runs for long enough to gain by it: it is off.
 INSIDE = tests/lab/runtime/test_real_powershell.py tests/lab/lifecycle/test_powershell_ends.py
 IN_THE_LAB = $(BIN)/pytest --lab-powershell=pwsh -p no:cacheprovider --report-dir=reports/powershell
 SAMPLE = suites/resets/test_policy_update.py suites/connectivity/test_pod_to_pod.py suites/dns/test_records.py \
@@ -91,14 +90,16 @@ check-powershell:
 	set -ex; $(BIN)/hybridlab fetch-nftables; $(ONCE_MORE) $(INSIDE) -n $$(nproc) --dist loadgroup -m powershell; \
 	$(IN_THE_LAB) $(SAMPLE) -n 1
 
-# The whole suite on such a lab: up to 46 minutes on two cores on which nothing else runs.
+# The whole suite on a lab with PowerShell in its Windows pods: up to 46 minutes on two cores on which nothing else runs.
 check-powershell-lab: machine env nftables
 	$(IN_THE_LAB) -n 2
 
-# The whole suite on the default lab; then what other kinds of cluster do otherwise (to source addresses; with BGP between
-# nodes; to other CNI plugins), a run each with a report of its own and one line here (its output where it fails); then whether the first run
-# would qualify for every set of claims, which a healthy lab does; and its answer once more, last, whatever it is.  Any of
-# them that fails fails it all; where this machine lacks something for the first (exit code 7), the others do not begin.
+# 1. The whole suite on the default lab. If this machine lacks something for it (exit code 7), nothing else begins.
+# 2. A run on each other profile, of the claims whose results differ there: source addresses, BGP between nodes, other CNI
+#    plugins. Each has a report of its own and prints one line, or all its output if it fails.
+# 3. The gate: whether the first run would qualify for every set of claims, as a healthy lab does.
+# 4. The first run's answer once more, whatever it is.
+# If any of these fails, the target fails.
 OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp aks-operator static-routes
 WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; \
   aks-operator) words='CP-1 or AKS-2 or CONN-3 or CONN-4 or SVC-2 or XSVC-5 or XPOL-23' ;; \
@@ -129,25 +130,25 @@ check-conformance:
 	esac; \
 	exit $$status
 
-# The whole suite on a lab of every kind, one after the other: each profile of the lab, with a report and an output of its own
-# below reports/kinds, and a table at the end.  About 5 minutes a kind on two cores on which nothing else runs.
+# The whole suite on a lab of every profile, one after the other, each with a report and an output file below reports/kinds,
+# and a table at the end. A profile takes about 5 minutes on two cores on which nothing else runs.
 check-kinds: machine env nftables
 	$(BIN)/python -m tools.check_kinds $(PROFILES)
 
-# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; `make docs`
-# and docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
+# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table. `make docs` and
+# docs/wrong-verdicts.md have the results. With CLAIM=ID, only rows with this claim run, and run this claim alone.
 DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 ROWS_ALONE = -k test_every_claim_says
 check-detection:
 	$(DETECTION) $(if $(CLAIM),$(ROWS_ALONE) --detection-claim $(CLAIM))
 
-# Every claim on the lab of each row, hours in all: a claim that changes and that the row does not name fails.
+# Every claim on the lab of each row, which takes hours. Fails if a claim's verdict changes and the row does not name it.
 check-detection-whole:
 	$(DETECTION) $(ROWS_ALONE) --detection-whole
 
-# What the gate runs: the rows that the change concerns (tests/detection/choice.py), as many as there are LABS and MINUTES
-# for; what was left out is printed.  A row that differs is run once more, and both are counted in the last line: its waits
-# are as short as the lab allows, so that a busy machine can miss them.
+# The gate's rows: those that the change concerns (tests/detection/choice.py), within LABS and MINUTES; the rows that are left
+# out are printed. A row with an unexpected verdict runs a second time, and the last line counts both: rows wait as briefly as
+# the lab allows, so a busy machine can miss their waits.
 LABS ?= 15
 MINUTES ?= 20
 check-detection-gate:
@@ -162,13 +163,13 @@ check-wheel:
 	$$folder/venv/bin/hybridlab fetch-nftables && \
 	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
 
-# The field guide's commands, whole, under each role of manifests/rbac, on a lab as slow as a real cluster; an hour, most of
-# it waiting.  How long each command took is printed.
+# All commands of the field guide, under each role of manifests/rbac, on a lab that is as slow as a real cluster. Prints how
+# long each command took. Takes an hour, mostly waiting.
 check-roles:
 	$(BIN)/pytest tests/lab/rbac -m slow -n 0 -rP -p no:cacheprovider
 
-# How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
-# they were interrupted.
+# Counts false alarms on healthy labs, and what killed runs leave behind (docs/reliability.md). Both continue where they were
+# interrupted.
 RUNS ?= 200
 POINTS ?= 50
 BLANKET ?= 10
@@ -177,45 +178,46 @@ check-reliability:
 	$(BIN)/python -m tests.reliability.kills --points $(POINTS)
 	$(BIN)/python -m tests.reliability.kills --points $(BLANKET) --bystander blanket
 
-# The first of the two alone, of the quick suites, which leaves the page as it is.
+# False alarms alone, with the quick suites; docs/reliability.md stays as it is.
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
 
-# Full nodes, a full pool and bursts on a lab whose kubelets take more pods than blocks have addresses: IPAM-2, IPAM-4,
-# IPAM-7, IPAM-9, IPAM-13, XLC-4, XSVC-10 and XSVC-11, which no other run decides.
+# Full nodes, a full pool and bursts of pods, on a lab whose kubelets take more pods than blocks have addresses. Decides IPAM-2,
+# IPAM-4, IPAM-7, IPAM-9, IPAM-13, XLC-4, XSVC-10 and XSVC-11, which no other run decides.
 full-nodes: machine suite nftables
 	$(BIN)/pytest --allow-node-fill --claim IPAM-2 --claim IPAM-4 --claim IPAM-7 --claim IPAM-9 --claim IPAM-13 \
 	  --claim XLC-4 --claim XSVC-11 --allow-load-balancer --claim XSVC-10 \
 	  --lab-profile=full-nodes --report-dir=reports/full-nodes -p no:cacheprovider -n 0
 
-# All stories that ship, on a lab; the default run has those of suites/policy/stories alone (docs/stories.md). A nightly job.
+# All committed stories, on a lab; the default run has only those of suites/policy/stories (docs/stories.md). A nightly job.
 stories-all:
 	$(BIN)/pytest suites/policy/test_stories.py --story=suites/policy/stories/all -p no:cacheprovider
 	$(BIN)/pytest suites/policy/test_stories.py -p no:cacheprovider
 
-# The oracle of policies against every probe of the golden tables; `make test` takes every fifth, from one that the commit
-# chooses.
+# Compares the oracle of policies with every probe of the golden tables. `make test` takes every fifth probe; the commit
+# decides with which probe it begins.
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
 
-# Calico's own policy code, the lab and the oracle on all cases of the second set of tables: verdicts, panics and ACL lists.
+# Compares Calico's own policy code, the lab and the oracle on all cases of the second set of tables: verdicts, panics and
+# ACL lists.
 check-three-ways:
 	$(BIN)/python -m tests.golden.three_ways
 
-# `calico-conformance policy` on policies that others published, fetched from their repositories at named commits.
+# Runs `calico-conformance policy` on published policies, fetched from their repositories at named commits.
 check-public-policies:
 	$(BIN)/python -m tests.golden.public_policies
 
-# How many misreadings that the worlds were not chosen by they see all the same; below four in five it fails.
+# Counts how many misreadings of policy the worlds show that were not used to choose them; fails below four in five.
 check-planted:
 	$(BIN)/python -m tests.worlds.planted
 
-# What the next version's changelog says so far, from changelog.d.
+# Prints the changelog of the next version so far, from changelog.d.
 changelog: env
 	@$(BIN)/towncrier build --draft --version next
 
-# Sixty lines of the judge are changed, one at a time, in a copy of the checkout; at most twelve changes may go unnoticed by
-# the tests. Which lines follows from the commit. About two hours on two cores: a nightly job.
+# Changes sixty lines of the judge, one at a time, in a copy of the checkout; the tests may miss at most twelve changes. The
+# commit decides which lines. Takes about two hours on two cores: a nightly job.
 check-mutations:
 	$(BIN)/python -m tools.mutate
 
@@ -224,13 +226,13 @@ docs: machine env
 	$(BIN)/python -m tests.detection.document
 	$(BIN)/python -m tests.detection.kinds
 
-# On the cluster that KUBECONFIG names.
+# The suite on the cluster that KUBECONFIG names.
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
-# The environment is made anew whenever the requirements change: exactly the packages of requirements.lock, each checked
-# against its hash, then the suite itself; `env` adds what its own checks need.  A package that neither lock names is removed.
-# pip prints what it downloads, since that takes minutes.
+# The environment is updated whenever the requirements change. It has exactly the packages of requirements.lock, each checked
+# against its hash, and the suite itself; `env` adds the packages that the suite's own checks need. Packages that neither lock
+# names are removed. pip prints its downloads, since they take minutes.
 INSTALL = -m pip install --no-deps
 LOCKED = $(INSTALL) --require-hashes --requirement
 PRUNE = $(BIN)/python -I tools/prune_environment.py
@@ -249,8 +251,8 @@ $(VENV)/env-from-lock: requirements-dev.lock $(VENV)/suite-from-lock
 	$(PRUNE) requirements.lock requirements-dev.lock
 	@touch $@
 
-# Pins for every platform and Python from 3.11 on.  Pins that still fit pyproject.toml stay as they are; UPGRADE=--upgrade takes
-# the newest releases instead.  The suite gets the versions that the checks were run with.
+# Pins for every platform, and for Python from 3.11 on. Pins that still fit pyproject.toml stay as they are, unless
+# UPGRADE=--upgrade asks for the newest releases. The suite gets the versions with which the checks were run.
 RELEASE = $(VENV)/release
 COMPILE = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command 'make lock' $(UPGRADE)
@@ -267,7 +269,7 @@ $(RELEASE)/made-from-lock: requirements-release.lock | python
 	$(RELEASE)/bin/python $(LOCKED) requirements-release.lock
 	@touch $@
 
-# The documentation as a site with search, from docs/; in an environment of its own, since nothing else needs its packages.
+# Builds a searchable website from docs/, in an environment of its own, since nothing else needs its packages.
 SITE ?= reports/site
 site: $(VENV)/docs/made-from-lock
 	$(VENV)/docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet -b html -c tools/site docs $(SITE)
@@ -278,14 +280,14 @@ $(VENV)/docs/made-from-lock: requirements-docs.lock | python
 	$(VENV)/docs/bin/python $(LOCKED) requirements-docs.lock --quiet
 	@touch $@
 
-# What the suite's environment consists of, in CycloneDX's format, for scanners and for who approves software.
+# Lists the packages of the suite's environment in CycloneDX's format, for scanners and for people who approve software.
 SBOM ?= reports/sbom.json
 sbom: $(RELEASE)/made-from-lock
 	@mkdir -p $(dir $(SBOM))
 	$(RELEASE)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 	  --output-file $(SBOM)
 
-# All that this machine lacks for a lab is said at once, before anything is downloaded.
+# Names everything that this machine lacks for a lab, before anything is downloaded.
 machine: python
 	@test -e $(VENV)/suite-from-lock || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
 
@@ -293,12 +295,13 @@ python:
 	@exec 2>/dev/null; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) -V || echo not there)"'. Name another: make PYTHON=python3.12'; exit 1; }
 
-# libnftables is the one thing that the lab needs beyond Python packages: the system's, else fetched into $(VENV), without root.
+# Apart from Python packages, the lab needs only libnftables: the system's, or else a copy that is fetched into $(VENV)
+# without root.
 nftables:
 	@$(BIN)/hybridlab fetch-nftables
 
-# A folder with kube-apiserver, kube-controller-manager and etcd, built from their own Go modules (about 10 minutes on two
-# cores): tests/contract/apiserver runs on a real API server where KUBEBUILDER_ASSETS names such a folder.
+# Builds kube-apiserver, kube-controller-manager and etcd from their own Go modules into a folder (about 10 minutes on two
+# cores). If KUBEBUILDER_ASSETS names such a folder, tests/contract/apiserver runs on a real API server.
 KUBEBUILDER_ASSETS ?= $(CURDIR)/.kube-binaries
 GO ?= go
 KUBE_VERSION = $(shell sed -nE 's|^\s*k8s.io/kubernetes (v[0-9.]+).*|\1|p' tools/kube-binaries/kubernetes/go.mod)
@@ -312,7 +315,7 @@ kube-binaries:
 	cd tools/kube-binaries/kubernetes && $(GO) build -mod=readonly -trimpath -ldflags '-s -w $(KUBE_VERSION_FLAGS)' \
 	  -o $(KUBEBUILDER_ASSETS)/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
 
-# Netpol, built from its Go module, with Linux and with Windows pods of a lab; tests/contract/specs says more.
+# Runs Kubernetes' Netpol specs, built from their Go module, with Linux and with Windows pods of a lab (tests/contract/specs).
 e2e-specs: export CGO_ENABLED = 0
 e2e-specs: export GO := $(GO)
 e2e-specs: suite nftables

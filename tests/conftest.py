@@ -14,14 +14,13 @@ MARKS = (
     "detection: a whole run of the suite on a lab that is wrong on purpose",
     "detection_row: one row of the table; those to run are chosen among these",
 )
-"""All of them here, although some are of one folder: since 9.2 pytest refuses an ``-m`` that names a mark which it does
-not know yet, and knows those of a folder's own conftest.py only once it has collected there.  In xdist's workers that
-is an internal error.
-"""
+"""Marks of all folders, although some are used in one folder only. Since 9.2 pytest refuses an
+``-m`` with a mark that it does not know yet, and it reads a folder's own conftest.py only when
+it collects there. In xdist's workers that is an internal error."""
 
 BY_FILE = ("tests/unit/", "tests/worlds/", "tests/contract/field/", "tests/plugin/test_parts.py")
-"""Tests without a lab: thousands of small tests cost less to hand out by files, and what a file
-computes once for all its tests is computed in one worker."""
+"""Folders of tests without a lab. Thousands of small tests cost less to distribute by files, and
+values that a file computes once for all its tests are computed in one worker only."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,8 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is done with each of the programs, for the programs that a pwsh executes; keep
-    tests together that share a fixture."""
+    """Mark the tests that execute PowerShell programs, and keep tests together that share a
+    fixture."""
     callspec = getattr(item, "callspec", None)
     if callspec and any(_names_powershell(value) for value in callspec.params.values()):
         item.add_marker(pytest.mark.powershell)

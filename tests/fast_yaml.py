@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the YAML files of tests with libyaml, which is ten times as fast as PyYAML alone.
 
-Each worker reads the detection table, the recorded clusters and the literal cases while it
-collects. PyYAML alone took half of the collection's time for them.
+Each worker reads the detection table, the recorded clusters and the literal cases when it collects.
+With PyYAML alone, reading them took half of the collection's time.
 """
 
 from __future__ import annotations

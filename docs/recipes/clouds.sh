@@ -1,8 +1,8 @@
 #!/bin/sh
-# Not run by us.  Hybrid clusters in clouds; take the lines of one, and its last line afterwards.
+# Not run by us. Hybrid clusters in clouds: run the lines of one cluster; its last line removes the cluster again.
 
-# The operator's part, for AKS without --network-policy (kubernetesProvider AKS, cni AzureVNET; pods are on an l2bridge network, so
-# that traffic from a Windows pod's own node is let in, XSVC-5) and for EKS (EKS, AmazonVPC):
+# Installs the operator, for AKS without --network-policy (kubernetesProvider AKS, cni AzureVNET; pods are on an l2bridge network,
+# so a Windows pod admits traffic from its own node, XSVC-5) and for EKS (EKS, AmazonVPC):
 operator() {
   kubectl create -f https://raw.githubusercontent.com/projectcalico/calico/v3.31.2/manifests/tigera-operator.yaml
   kubectl apply -f - <<YAML

@@ -9,7 +9,7 @@ virt-install --name win-1 --memory 8192 --vcpus 4 --os-variant win2k22 --noautoc
   --disk size=60,bus=virtio --network network=default,model=virtio \
   --disk server.iso,device=cdrom --disk virtio-win.iso,device=cdrom --disk answers.iso,device=cdrom --boot cdrom,hd
 
-# 2. The Linux node: here, or in a VM of the same network (Ubuntu 24.04 with containerd and kubeadm).  kind does only where its
+# 2. The Linux node: here, or in a VM of the same network (Ubuntu 24.04 with containerd and kubeadm).  kind works only if its
 #    nodes' network is bridged to the VM's.
 sudo kubeadm init --pod-network-cidr=10.244.0.0/16
 kubectl create -f https://raw.githubusercontent.com/projectcalico/calico/v3.31.2/manifests/tigera-operator.yaml

@@ -1,5 +1,6 @@
-# What a Windows host says of BGP: one JSON object in ASCII, with what could not be asked under 'errors'.  cmd /c runs it as
-# one line: statements end with a semicolon, and hold no quotation mark, per cent sign or caret.
+# Print the BGP state of a Windows host: one JSON object in ASCII, with failed queries under 'errors'. cmd /c
+# runs the program as one line: statements end with a semicolon and contain no quotation mark, per cent sign
+# or caret.
 $said = [ordered]@{}; $no = [ordered]@{};
 try { $said['service'] = '' + (Get-Service -Name RemoteAccess -ErrorAction Stop).Status } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['service'] = $e };
 try { $said['router'] = Get-BgpRouter -ErrorAction Stop | ForEach-Object { if ($_) { $one = [ordered]@{}; $one['id'] = '' + $_.BgpIdentifier; $one['as'] = '' + $_.LocalASN; $one } } } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['router'] = $e };

@@ -1,6 +1,7 @@
-# Errors in the end of the log of Calico's CNI plugin: first the minutes by which the host's clock is ahead of UTC, which the lines'
-# times are of, then the lines.  cmd /c runs it as one line: statements end with a semicolon, and hold no quotation mark, per
-# cent sign or caret.  The path is the operator's; the suite puts that of the CNI configuration in its place.
+# Print the error lines from the end of the log of Calico's CNI plugin. The first line is the number of
+# minutes by which the host's clock is ahead of UTC, since the log has local times. cmd /c runs the program as
+# one line: statements end with a semicolon and contain no quotation mark, per cent sign or caret. The path is
+# that of an installation by the operator; the suite replaces it with the path from the CNI configuration.
 $ErrorActionPreference = 'Stop';
 $path = 'C:\var\log\calico\cni\cni.log';
 Get-CimInstance Win32_OperatingSystem | ForEach-Object { $_.CurrentTimeZone };

@@ -1,6 +1,8 @@
-# TCP connections of a Windows host to some targets, all at once: one JSON object in ASCII, with the result of each.  Parameters,
-# set before it: $targets = [string]'ADDRESS:PORT ADDRESS:PORT' and $milliseconds = [int]800, that each may take.  Nothing is sent but
-# the handshake; who waited for the first that does not answer waits for no other.  cmd /c runs it as one line: statements end with a semicolon, and hold no quotation mark, per cent sign or caret.
+# Open TCP connections from a Windows host to several targets, all at once, and print one JSON object in ASCII
+# with the result of each. Two parameters are set before this text: $targets = [string]'ADDRESS:PORT
+# ADDRESS:PORT', and $milliseconds = [int]800, the time for all attempts together: after the first target that
+# does not answer, the program waits for no other. Only the handshake is sent. cmd /c runs the program as one
+# line: statements end with a semicolon and contain no quotation mark, per cent sign or caret.
 $said = [ordered]@{}; $no = [ordered]@{};
 $begun = [regex]::Matches($targets, '[0-9.]+:[0-9]+') | ForEach-Object { $one = [ordered]@{}; $one['to'] = $_.Value; $parts = [regex]::Matches($one['to'], '[0-9.]+'); $one['client'] = New-Object Net.Sockets.TcpClient; $client = $one['client']; $address = $parts[0].Value; $port = [int]$parts[1].Value; $one['task'] = $client.ConnectAsync($address, $port); $one };
 $left = $milliseconds;

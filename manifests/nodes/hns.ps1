@@ -1,6 +1,6 @@
-# What HNS has on a Windows host: networks, endpoints and policy lists (kube-proxy's load balancers), as its cmdlets return them:
-# one JSON object in ASCII.  cmd /c runs it as one line: statements end with a semicolon, and hold no quotation mark, per cent
-# sign or caret.
+# Print what HNS holds on a Windows host: networks, endpoints and policy lists (kube-proxy's load balancers),
+# as the cmdlets return them, in one JSON object in ASCII. cmd /c runs the program as one line: statements end
+# with a semicolon and contain no quotation mark, per cent sign or caret.
 $said = [ordered]@{}; $no = [ordered]@{};
 try { $said['networks'] = Get-HnsNetwork } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['networks'] = $e };
 try { $said['endpoints'] = Get-HnsEndpoint } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['endpoints'] = $e };

@@ -1,5 +1,6 @@
-# How busy a Windows host is: each processor in percent, and its memory in KB, free and in all: one JSON object in ASCII.  cmd /c
-# runs it as one line: statements end with a semicolon, and hold no quotation mark, per cent sign or caret.
+# Print the load of a Windows host: each processor in percent, and free and total memory in KB, in one JSON
+# object in ASCII. cmd /c runs the program as one line: statements end with a semicolon and contain no
+# quotation mark, per cent sign or caret.
 $said = [ordered]@{}; $no = [ordered]@{};
 try { $said['processors'] = Get-CimInstance Win32_Processor -ErrorAction Stop | ForEach-Object { '' + $_.LoadPercentage } } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['processors'] = $e };
 try { $said['memory'] = Get-CimInstance Win32_OperatingSystem -ErrorAction Stop | ForEach-Object { $one = [ordered]@{}; $one['free'] = '' + $_.FreePhysicalMemory; $one['all'] = '' + $_.TotalVisibleMemorySize; $one } } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no['memory'] = $e };

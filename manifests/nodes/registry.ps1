@@ -1,7 +1,7 @@
-# What may differ between Windows nodes of one build: one JSON object in ASCII.  Registry keys are JSON texts in it, as
-# ConvertTo-Json writes them.  AKS sets dozens of switches of HNS and VFP by build of its images (Azure/AgentBaker
-# vhdbuilder/packer/windows/windows_settings.json).  cmd /c runs it as one line: statements end with a semicolon, and hold no
-# quotation mark, per cent sign or caret.
+# Print settings that may differ between Windows nodes of one build: one JSON object in ASCII, in which
+# registry keys are JSON texts, as ConvertTo-Json writes them. AKS sets dozens of HNS and VFP switches by the
+# build of its images (Azure/AgentBaker vhdbuilder/packer/windows/windows_settings.json). cmd /c runs the
+# program as one line: statements end with a semicolon and contain no quotation mark, per cent sign or caret.
 $said = [ordered]@{}; $no = [ordered]@{};
 $said['keys'] = 'HKLM:\SYSTEM\CurrentControlSet\Services\hns\State', 'HKLM:\SYSTEM\CurrentControlSet\Services\VfpExt\Parameters', 'HKLM:\SYSTEM\CurrentControlSet\Policies\Microsoft\FeatureManagement\Overrides', 'HKLM:\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full' | ForEach-Object { $key = $_; try { Get-ItemProperty -Path $key -ErrorAction Stop | ForEach-Object { '' + ($_ | ConvertTo-Json -Depth 1 -Compress) } } catch { $e = [ordered]@{}; $e['id'] = '' + $_.FullyQualifiedErrorId; $e['message'] = '' + $_.Exception.Message; $no[$key] = $e } };
 $said['LanguageMode'] = '' + $ExecutionContext.SessionState.LanguageMode; $said['Culture'] = '' + (Get-Culture).Name;

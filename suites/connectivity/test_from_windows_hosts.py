@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""According to documents a Windows host itself reaches neither pods of other nodes, nor ClusterIPs,
-nor (before KB4571748) NodePorts on its own address.
-
-The host connects by a program in a HostProcess pod, and exchanges only the TCP handshake.
-"""
+"""According to documents a Windows host itself reaches neither pods of other nodes, nor
+ClusterIPs, nor (before KB4571748) NodePorts on its own address. A program in a HostProcess pod
+connects from the host, and exchanges only the TCP handshake."""
 
 from conformance.fixtures import HostAttempts, Services, WorkerPods
 from conformance.marks import needs, verifies

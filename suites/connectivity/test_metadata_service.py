@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Windows host may lose its route to the cloud's metadata service when the virtual switch is
-created.
-
-The host connects by a program in a HostProcess pod, and exchanges only the TCP handshake.
-"""
+created. A program in a HostProcess pod connects from the host, and exchanges only the TCP
+handshake."""
 
 from conformance.fixtures import HostAttempts, MetadataService, Services, WorkerPods
 from conformance.marks import needs, verifies

@@ -8,7 +8,7 @@ SUPPORTED = {
     "vxlan on kubernetes",
     "bgp on kubernetes",
     "policy-only on kubernetes",
-    "mixed on kubernetes",  # ENC-3 and ENC-5 judge mixtures
+    "mixed on kubernetes",  # whether a mixture is supported is decided by ENC-3 and ENC-5
     "vxlan on etcd by manifest",
     "vxlan on etcd by manual",
     "bgp on etcd by manifest",

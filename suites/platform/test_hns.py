@@ -2,7 +2,8 @@
 """HNS of Windows nodes agrees with the API: an endpoint for each pod, a load balancer for each
 Service, and the rules of the policies in force.
 
-Two looks count, since pods and Services come and go.
+HNS is read twice and only a difference in both readings counts, since pods and Services come and
+go.
 """
 
 from conformance.fixtures import (

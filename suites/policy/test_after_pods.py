@@ -10,7 +10,8 @@ NOT_IN = "no rule lets these clients in"
 OUT = "one rule lets the servers out to this client"
 NOT_OUT = "no rule lets the servers out to these clients"
 NOT_SELECTED = "no policy selects these clients"
-# Guests come by TCP alone: Linux keeps a guest's datagrams for two minutes, and takes those of its heir for them.
+# TCP alone: Linux remembers a guest's UDP flow for two minutes. It would pass datagrams of the pod
+# that has this address next.
 GUESTS = "the one rule lets guests in"
 NO_GUESTS = "these pods do not have the label of guests"
 HEIRS = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients of some pods can be selected in a rule, or by the policy itself: on Windows the rule
-needs far more resources."""
+"""A policy can name its servers in a rule, or select them itself. Both admit the same clients,
+but on Windows the rule needs far more resources."""
 
 from conformance.fixtures import AclLists, Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

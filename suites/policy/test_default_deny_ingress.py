@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A policy that selects a pod for ingress and has no rule admits no client, by TCP or UDP, and
-affects no other pod.
-
-No client reaches the server: its own connections show that it has a network at all.
-"""
+affects no other pod. Since no client reaches the server, the server itself connects to other
+pods: this shows that it has a network at all."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

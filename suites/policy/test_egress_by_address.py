@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Egress rules with an address, a protocol and a port open that port there, and nothing else, there or elsewhere."""
+"""Egress rules with an address, a protocol and a port open exactly this port of this address,
+and nothing else."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Valid policies do not make Felix end, which programs those of every pod on its node."""
+"""Valid policies do not make Felix exit: it programs the policies of every pod on its node."""
 
 from conformance.fixtures import Case, EndingPolicy, Policy, WorkerPods
 from conformance.marks import manifest, verifies

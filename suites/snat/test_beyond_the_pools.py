@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server outside the cluster sees addresses of nodes and never of their pods: traffic that leaves
-the pools is translated (natOutgoing), for each pod, including backends of Services."""
+"""A server outside the cluster receives addresses of nodes and never of their pods: traffic that
+leaves the pools is translated (natOutgoing), for each pod, including backends of Services."""
 
 from conformance.fixtures import OS, CalicoObjects, ExternalPaths, Services, WorkerPods
 from conformance.marks import about, each_os, manifest, verifies

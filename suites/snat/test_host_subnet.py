@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a node's own network sees the nodes' addresses instead of those of Windows pods: the
-nodes' subnet is no exception of natOutgoing."""
+"""A server in a node's own network receives the node's address in place of a Windows pod's:
+natOutgoing does not exclude the nodes' subnet."""
 
 from conformance.fixtures import CalicoObjects, HostSubnet, WorkerPods
 from conformance.marks import needs, verifies

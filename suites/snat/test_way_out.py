@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods reach an address outside the IP pools: the API server's own address answers each pod,
-independent of the source address that it sees."""
+"""Pods reach an address outside the IP pools: the API server answers each pod at its own
+address, whatever source address it receives."""
 
 from conformance.fixtures import OS, CalicoObjects, WayOut, WorkerPods
 from conformance.marks import about, each_os, verifies

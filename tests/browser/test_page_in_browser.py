@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a real headless browser: filter, links, print, a narrow window; no complaint, no request."""
+"""The page in a real headless browser: filter, links, print and a narrow window. The browser
+reports no error, and the page sends no request."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
 MARKUP = '<img src=x onerror="window.injected=1"><script>window.injected=1</script></pre></details>\'"&{{7*7}}'
-"""What a pod, an event or a log line may be called."""
+"""Names that pods, events and log lines may have."""
 PROBE = """
 <script>
 addEventListener('load', () => {
@@ -65,7 +66,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PAT
 
 
 def hostile() -> str:
-    """A page in which everything that a cluster or a file can name is markup."""
+    """Return a page in which every name from a cluster or a file is markup."""
     leak = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}) | {
         "reason": MARKUP,
         "part": MARKUP,
@@ -118,10 +119,8 @@ def browse(
 def opened(
     folder: Path, page: str, *options: str, probe: str = PROBE, budget: int = 3000, at: str = ""
 ) -> tuple[dict[str, Any], str]:
-    """What a probe found in the browser, and what the browser complained of.
-
-    ``budget``: ms of virtual time; ``at``: what stands behind the page's address.
-    """
+    """Return what a probe found in the browser, and the browser's error messages. ``budget``: ms
+    of virtual time; ``at``: the part after the page's address."""
     whole = page.replace("</body>", probe + "</body>")
     done = browse(folder, whole, f"--virtual-time-budget={budget}", "--dump-dom", *options, at=at)
     told = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
@@ -220,7 +219,7 @@ def test_a_whole_healthy_run_is_a_megabyte_and_twelve_sheets_of_paper(tmp_path: 
 
 
 AXE = importlib.util.find_spec("axe_playwright_python")
-"""Installed for its copy of axe-core alone: nothing of it is imported."""
+"""A package that is installed only for its copy of axe-core; nothing of it is imported."""
 AUDIT = """
 <script>
 addEventListener('load', async () => {
@@ -460,7 +459,7 @@ addEventListener('load', () => setTimeout(() => {
 def test_an_address_that_names_a_claim_opens_it_and_a_page_that_is_loaded_again_begins_with_all(
     tmp_path: Path,
 ) -> None:
-    """A browser keeps which button was chosen before, and says nothing of it to the page."""
+    """A browser restores an earlier choice of buttons, and fires no event for it."""
     page = render(plain(decided("DEMO-7", {OLD: "VIOLATED"})))
     page = page.replace('value="" checked', 'value=""').replace(
         'value="VIOLATED"', 'value="VIOLATED" checked'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops single threads of a program, as a machine without a free processor does, while its other
-threads go on.
+"""Stops single threads of a program while its other threads go on, as a machine without a free
+processor does.
 
-A stopped process cannot show what a starved pool of threads does: its loop runs, and is not told
-what has come.
+Stopping the whole process would not show what a starved thread pool does: the program's loop runs,
+but is not notified of arrived data.
 """
 
 from __future__ import annotations

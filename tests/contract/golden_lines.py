@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations: what is said to a program, and whether what it says is what the example has."""
+"""Golden conversations: the lines sent to a program, and the comparison of its answers with the
+example."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on loopback for the golden conversations: those that a pod runs too, an echo server, and those on IPv6."""
+"""Servers on loopback for the golden conversations: the servers that also run in pods, an echo
+server, and servers on IPv6."""
 
 from __future__ import annotations
 

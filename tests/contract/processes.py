@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs under way, each in a session and with a folder for temporary files of its own, which go
-with it.
+"""Programs that run in a session and with a temporary folder of their own, both of which end with
+the program.
 
-The command that is started need not be the program: `pwsh` as a package manager of .NET installs it
-starts a child and does not pass its own death on.
+The command that is started need not be the program itself: `pwsh` as .NET's package manager
+installs it starts a child, which survives the death of its parent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each probe program and the lab's stand-in for a Windows one are started on this machine."""
+"""The commands that start each probe program, and the lab's stand-in for a Windows program, on
+this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the agents for times, stops, many attempts and ends, which golden conversations cannot
-show; of both agents where possible."""
+"""Times, ends, and many attempts at once, which golden conversations cannot show: tests of both
+agents where possible."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture program says which packets pass between some addresses, in a network namespace that
-was made for it."""
+"""The capture program reports the packets between some addresses, in a network namespace that
+the test creates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The echo servers' answers and limits on loopback: of both programs, and partly of the lab's
+"""The echo servers' answers and limits on loopback: of both programs, and in part of the lab's
 stand-in."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both programs and the lab's stand-in keep to the golden conversations, over real sockets."""
+"""Both programs and the lab's stand-in follow the golden conversations, over real sockets."""
 
 from __future__ import annotations
 

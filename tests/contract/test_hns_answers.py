@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's own questions to HNS, answered by the lab's PowerShell: an HNS that fails is never "there is none"."""
+"""The judge's own queries to HNS, answered by the lab's PowerShell: an HNS that fails never
+counts as one without objects."""
 
 from __future__ import annotations
 

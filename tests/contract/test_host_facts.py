@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host-facts program says what is really there, in a network namespace that was made for it."""
+"""The host-facts program reports the real state of a network namespace that the test creates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that another command started is found, gets the signals, and ends with its session."""
+"""A program that another command started is found, receives signals, and ends with its session."""
 
 from __future__ import annotations
 

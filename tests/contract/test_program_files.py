@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe programs' files keep to the rules of the places they run in."""
+"""The files of the probe programs follow the rules of the places where they run."""
 
 from __future__ import annotations
 

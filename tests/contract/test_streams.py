@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream agents tell RST, FIN, silence and giving up apart, at whichever end they happen, as the document says.
+"""Stream agents distinguish RST, FIN, silence and giving up, at whichever end these happen, as the
+document says.
 
-Every test runs with the Linux program, with the lab's stand-in for the Windows one, and where there is a pwsh with that
-itself at either end, over a relay on loopback that injects the error.
+Every test runs with the Linux program and with the lab's stand-in for the Windows program; if there
+is a pwsh, also with the Windows program itself at either end. A relay on loopback injects the
+error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PowerShell program whose pool of threads gets no processor gives no verdict that its peer's log
-contradicts.
+"""A PowerShell program whose thread pool gets no processor gives no verdict that contradicts its
+peer's log.
 
-The thread that learns of socket events is stopped; the loop goes on, and its clock with it.
+The tests stop the thread that is notified of socket events. The program's loop and its clock go on.
 """
 
 from __future__ import annotations

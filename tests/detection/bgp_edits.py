@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of what BGP is told on a running lab of it, through its API; each is taken back."""
+"""Changes of the BGP configuration of a running lab through its API; each is reverted
+afterwards."""
 
 from __future__ import annotations
 

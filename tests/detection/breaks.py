@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which a probe, or what it needs, can break while the judge asks: what is done, and how it must be named.
+"""Ways in which a probe, or something that the probe needs, can break while the judge decides: how
+each is made, and how the judge must name it.
 
-Read by the wrong-verdict table (wrong_verdicts.py); injects nothing by itself.
+Data of the wrong-verdict table (wrong_verdicts.py); this module injects nothing itself.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Span = Literal["lasting", "passing"]
-"""``lasting``: until the judge has spoken; ``passing``: it hits once, or ends while the judge still asks."""
+"""``lasting``: until the judge has decided. ``passing``: it happens once, or ends while the
+judge is still deciding."""
 
 
 @dataclass(frozen=True, kw_only=True)

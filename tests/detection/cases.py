@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the wrong-verdict table, and what is right about the answer to one."""
+"""The cases of the wrong-verdict table, and the rule that says whether an answer to a case is
+right."""
 
 from __future__ import annotations
 

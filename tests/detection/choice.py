@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of the detection table a gate runs: those that a change can have changed, as many as a gate can afford.
+"""The rows of the detection table that a gate runs: those whose verdicts a change may have changed,
+as many as a gate can afford.
 
-A change is what differs from the base: the commit that ``DETECTION_BASE`` names, else where this branch left
-``origin/main``, else, on main itself, the first parent.  Where there is none (a clone of depth 1, the first commit),
-no row is changed, and the commit's id alone chooses.  It also chooses which rows of a changed area come first and what
-fills up the places that are left, so that all rows are run over many commits: the same commit always gets the same.
+A change is the difference from a base: the commit that ``DETECTION_BASE`` names, else the point
+where this branch left ``origin/main``, else, on main itself, the first parent. If there is no base
+(a clone of depth 1, the first commit), no row counts as changed, and the commit's id alone chooses.
+The id also decides which rows of a changed area come first, and which rows fill the remaining
+places. Over many commits all rows are therefore run, and the same commit always gets the same rows.
 
-Rows that run every test of the suite are never among them: a gate ends, and fails, after minutes that a few of them
-fill, or one that is run twice.  ``make check-detection`` runs them whole, and with ``CLAIM=ID`` one claim in each.
+Rows that run every test of the suite are never chosen: a few of them, or one that is run twice,
+would exceed the minutes of a gate. ``make check-detection`` runs them whole; with ``CLAIM=ID`` it
+runs one claim in each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a running lab through its API, as a careless administrator makes them; each is taken back afterwards."""
+"""Changes of a running lab through its API, as a careless administrator makes them; each is
+reverted afterwards."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 Recorded = Mapping[str, Any]
-"""One row: ``row``, ``exit_code``, ``verdicts`` by claim, ``decisions`` by claim."""
+"""A recorded row: ``row``, ``exit_code``, ``verdicts`` by claim, ``decisions`` by claim."""
 
 
 def record(row: str, report: Mapping[str, Any], exit_code: int) -> Recorded:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the detection table start labs and runs, minutes in all: they are run when asked for, by ``-m detection``."""
+"""Rows of the detection table start labs and runs, which takes minutes. They run only with ``-m
+detection``."""
 
 from __future__ import annotations
 

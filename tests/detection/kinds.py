@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write docs/modes-table.md, which git does not keep, and the packaged kinds.yaml: ``python -m tests.detection.kinds``.
+"""Write docs/modes-table.md, which git does not keep, and the packaged kinds.yaml: ``python -m
+tests.detection.kinds``.
 
-What each claim says on each kind of cluster: the verdict on a healthy lab of it, which the table of rows has, or why it
-is not about it, as detection finds on objects of its platform, or what it waits for.
+Both have the verdict of each claim on each kind of cluster. It is the verdict on a healthy lab,
+from the table of rows. If the claim is not about that kind, it is the reason that detection finds
+from the platform's objects. If nothing is decided, it is the missing condition.
 """
 
 from __future__ import annotations
@@ -260,7 +262,7 @@ def _reason(claim: str, text: str) -> str:
 
 def packaged(found: dict[str, dict[str, object]]) -> str:
     """kinds.yaml."""
-    head = "# What each claim says on each kind of cluster in health.  Written by `python -m tests.detection.kinds`.\n"
+    head = "# The verdict of each claim on each healthy kind of cluster. Written by `python -m tests.detection.kinds`.\n"
     return head + yaml.safe_dump(found, sort_keys=False, width=200)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on a shared cluster during a run; each one begins when the run does something."""
+"""Events on a shared cluster during a run; each begins when the run does something."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes through the API of what flannel and Amazon's controller say of Windows nodes."""
+"""Changes, through the API, of what flannel and Amazon's controller declare about Windows nodes."""
 
 from __future__ import annotations
 

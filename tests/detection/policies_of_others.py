@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of somebody else in a running lab, as the owners of shared clusters have them; each is taken back."""
+"""Policies of other owners in a running lab, as on shared clusters; each is removed afterwards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a running lab through its API that claims decided by reading have to see; each is taken back."""
+"""Changes of a running lab through its API that claims decided by reading have to notice; each
+is reverted afterwards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the suite, as a process, on a lab that a row describes, and says where its verdicts differ from the row."""
+"""Runs the suite as a process on the lab of a row, and reports where its verdicts differ from
+the row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests each row runs, and which claims these decide: from one collection of the suite, which starts no lab."""
+"""The tests that each row runs, and the claims that these tests decide, from one collection of
+the suite without a lab."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads rows/*.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
+"""Reads rows/*.yaml: the verdict that every claim must have on a healthy lab, and on each lab that
+is wrong on purpose.
 
-A file is an area, as a folder of suites/ is: the clean verdicts of its claims, and the rows that are about them.
-layers.yaml says which areas depend on what a row breaks.
-Decides nothing about runs; it refuses a table that contradicts itself.
+A file is an area, like a folder of suites/: it has the verdicts of its claims on healthy labs, and
+the rows about them. layers.yaml says which areas depend on the layer that a row breaks. This module
+decides nothing about runs; it refuses a table that contradicts itself.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ LAYERS = Path(__file__).with_name("layers.yaml")
 CONCLUSIONS: dict[str, str] = fast_yaml.load(
     Path(__file__).with_name("conclusions.yaml").read_text(encoding="utf-8")
 )
-"""Kinds of conclusions about the failed layer, to words that the kind alone has."""
+"""Maps a kind of conclusion about the failed layer to words that only this kind has."""
 RED = ("VIOLATED", "UNMET", "LIFTED", "ADVISED")
 """Verdicts that say: this cluster does not do what the claim states."""
 REASONED = ("NOT_RUN", "ADVISED")
-"""Verdicts that a row expects only with what the reason of one of the claims says."""
+"""Verdicts for which a row must also state words of a claim's reason."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
 DEFAULT = "default"
 """Profile of rows that name none."""
 OUTSIDE = "198.51.100.10"
-"""The host beyond the cluster that a lab has unless it is told otherwise."""
+"""The host outside the cluster, unless a lab's settings name another."""
 FIELDS = {
     "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "tap", "faults", "edit",
     "on_service", "claims", "options", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
@@ -48,11 +49,13 @@ class Row:
     what: str
     """What is wrong, for the documentation."""
     why: str = ""
-    """Why only some claims or tests are run; empty: all are, or all of the layer's areas."""
+    """Why only some claims or tests run; empty if all run, or all of the layer's areas."""
     node: str = ""
-    """The one node that is wrong, which every red reason names and whose build alone is red; empty: there is none."""
+    """The only node that is wrong: every red reason names it, and only its build is red. Empty
+    if there is no such node."""
     on_node: dict[str, str] = field(default_factory=dict)
-    """Claim to the verdict that the node's build must have, where another build decides the claim's own."""
+    """Maps a claim to the verdict of the node's build, if another build decides the claim's own
+    verdict."""
     profile: str = DEFAULT
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
@@ -70,11 +73,13 @@ class Row:
     external_target: str = OUTSIDE
     """``pytest --external-target``; empty: none."""
     claims: tuple[str, ...] = ()
-    """Claims to run; none: all.  In the file ``all``, or a list, or nothing for those of the layer's areas."""
+    """Claims to run; none means all. In the file: ``all``, a list, or nothing for the claims of
+    the layer's areas."""
     options: tuple[str, ...] = ()
     """Further options of pytest, for claims that run only with them."""
     workers: int = 0
-    """``pytest -n``; 0: two, as ``-n auto`` chooses there: a Windows node has room for the agents of two."""
+    """``pytest -n``. 0 means two workers, as ``-n auto`` would choose: a Windows node has room
+    for the agents of two."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
     only: str = ""
@@ -82,18 +87,21 @@ class Row:
     expect: dict[str, str] = field(default_factory=dict)
     """Claim to the verdict that it must have."""
     may: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Claim to verdicts that it may have instead: what two workers' timing or placement decides."""
+    """Maps a claim to other verdicts that it may have, because the timing or placement of two
+    workers decides."""
     whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other claim to the verdicts that it may have when all claims run on this lab, where it is not as in health."""
+    """Maps a claim that the row does not expect to the verdicts that it may have when all claims
+    run on this lab, if they differ from a healthy lab's."""
     says: dict[str, str] = field(default_factory=dict)
     """Claim to a regular expression that the first line of one of its reasons must match."""
     red_on: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Claim to the nodes that its violated decisions are about: each is an end of one, and each has one as an end."""
+    """Maps a claim to the nodes of its violated decisions: each such decision has one of them as
+    an end, and each of them is an end of one."""
     records: dict[str, str] = field(default_factory=dict)
     """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
     known: dict[str, str] = field(default_factory=dict)
-    """Claim to a regular expression for each known issue that explains it, in order and with " & " between them; empty:
-    none does."""
+    """Maps a claim to a regular expression for each known issue that explains it, in order,
+    joined by " & "; empty if none explains it."""
     concludes: tuple[str, ...] = ()
     """Kinds of conclusions (conclusions.yaml) that failures lead to, each at least once and no
     other; ``A or B`` where timing alone decides; empty: not asked."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up
-...``.
+...``. An empty TAP means no tap.
 
-An empty TAP means none.  The taps are values of ``tests/detection/taps``; nothing that a user can
-start knows them.  The lab has a session of its own, so that Ctrl-C is for pytest; it ends with the
-thread that started it, however that ends.
+The taps are values of ``tests/detection/taps``; no command for users knows them. The lab has a
+session of its own, so that Ctrl-C reaches only pytest. The lab ends with the thread that started
+it, however that ends.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world for taps: real parts of a lab that nothing runs, fed by hand with objects."""
+"""A small world for tests of taps: real parts of a lab, which are not running and get objects by
+hand."""
 
 from __future__ import annotations
 

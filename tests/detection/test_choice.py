@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gate runs the rows that a change concerns first, as many as it can afford, and says what it left out."""
+"""A gate first runs the rows that a change concerns, as many as it can afford, and reports the
+rows that it left out."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each claim says what the table in rows/ says of it: on a healthy lab, and on every lab that is
-wrong on purpose.
+"""Each claim has the verdicts that the table in rows/ expects: on a healthy lab, and on every lab
+that is wrong on purpose.
 
-The rows take minutes and are run by ``pytest tests/detection -m detection`` only; what is checked
-of the table itself is cheap.
+The rows take minutes and run only with ``pytest tests/detection -m detection``. The checks of the
+table itself are fast.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On networks that Calico does not route, each plugin has a row for each fault that can be there,
-on nodes of each operating system; the lab itself refuses every fault that cannot."""
+"""On networks that Calico does not route, each plugin has a row for each fault that is possible
+there, on nodes of each operating system. The lab itself refuses every other fault."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packaged table and what the program says of kinds of clusters are what the rows and detection say now."""
+"""The packaged table and the texts about kinds of clusters agree with the present rows and with
+detection."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For each way to misread policy: the policy that such a Felix enforces instead of the written
+"""For each way to misread policy: the policy that such a Felix enforces in place of the written
 one."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each claim that is decided by reading has a row in which it holds and one in which it does not, on each node where it
-is about nodes; the false greens of once are red."""
+"""Each claim that is decided by reading has a row in which it holds and a row in which it does
+not; claims about nodes have them for each node. Claims that once were green by mistake are red."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults that only rows need: what they take, and that they are in effect until they are
+"""The faults that only rows need: their parameters, and that they are in effect until they are
 healed."""
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that contradicts itself is refused, and a row runs the claims that it or its layer names."""
+"""A table that contradicts itself is refused, and a row runs the claims that the row or its
+layer names."""
 
 from __future__ import annotations
 

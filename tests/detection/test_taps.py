@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each tap changes its answers in a small world and no others.
-
-That the suite observes what a tap changes on a whole lab is for the rows.
-"""
+"""In a small world, each tap changes its answers and no others. The rows show that the suite
+notices these changes on a whole lab."""
 
 from __future__ import annotations
 

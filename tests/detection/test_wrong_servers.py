@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of kube-proxies: Services with another's backends, with fewer, or without NodePorts."""
+"""Faults of kube-proxies: Services with the backends of another Service, with fewer backends, or
+without NodePorts."""
 
 from __future__ import annotations
 

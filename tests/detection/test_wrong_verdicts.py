@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No verdict is wrong while a probe breaks, and each break is called by its name.
-
-docs/wrong-verdicts.md holds the 1,024 attempts; a sample of them is asked again by ``-m detection``.
-"""
+"""No verdict is wrong while a probe breaks, and each break is named. docs/wrong-verdicts.md has
+the 1,024 attempts; ``-m detection`` repeats a sample of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks the real judge on a real lab while its probes break, and counts what it says; then the naive method.
+"""Let the real judge decide on a real lab while its probes break, and count its verdicts; then the
+same with the naive method.
 
-``python -m tests.detection.wrong_verdicts`` makes 1,024 attempts with each and writes docs/wrong-verdicts.md;
-``--only "exec hangs"`` (several times) asks for some breaks only and writes nothing.
+``python -m tests.detection.wrong_verdicts`` makes 1,024 attempts with each method and writes
+docs/wrong-verdicts.md. ``--only "exec hangs"`` (repeatable) tries only some breaks and writes
+nothing.
 """
 
 from __future__ import annotations

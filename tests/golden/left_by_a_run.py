@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reports/README.md says that a run leaves in its folder."""
+"""Compares the files that a run leaves in its folder with reports/README.md."""
 
 from __future__ import annotations
 

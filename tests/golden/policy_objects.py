@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy from objects alone, without a cluster: what each pod gets, and what becomes of packets.
+"""Policy from objects alone, without a cluster: the policy of each pod, and the verdict on packets.
 
-The same graph and the same renderers that a lab's Felixes use, fed from manifests.
+This uses the same graph and renderers as a lab's Felixes, fed from manifests.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of policy on a packet that opens a connection: by an ACL list or a Linux program.
+"""The verdict of policy on a packet that opens a connection, by an ACL list or a Linux program.
+Pure: nothing is sent.
 
-Pure: nothing is sent.  The Windows side is HNS' reading of a list: the lowest priority first, the
-first entry that matches decides, and without one the packet is blocked; entries for the host's
-firewall do not count.
+On Windows, lists are read as HNS reads them: from the lowest priority on, the first matching entry
+decides, and a packet that matches none is blocked. Entries for the host's firewall do not count.
 """
 
 import ipaddress

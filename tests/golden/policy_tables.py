@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of policy cases: one JSON object a line, objects in, ACL lists and verdicts out.
+"""Tables of policy cases, one JSON object a line: objects go in, ACL lists and verdicts come out.
 
-A case has ``id``, ``objects`` (what it adds to the world), ``network_sets`` (whether it also has the world's network
-sets) and ``calico`` (the version).  Its answer has ``id`` and ``acls`` (pod to list, as ``hns.ACLPolicy`` has it, empty
-fields left out), ``windows`` and ``linux`` (pod to one letter for each of the world's probes, A allow, B block), or
-``panic`` (what Felix ends with), or ``rejected`` (why Calico does not take the objects).
+A case has ``id``, ``objects`` (added to the world), ``network_sets`` (whether it also has the
+world's network sets) and ``calico`` (the version). Its answer has ``id`` and ``acls`` (pod to list,
+as ``hns.ACLPolicy`` has it, empty fields left out), ``windows`` and ``linux`` (pod to one letter
+for each of the world's probes: A allow, B block), or ``panic`` (the message with which Felix
+panics), or ``rejected`` (why Calico refuses the objects).
 
-``python -m tests.golden.policy_tables WORLD TABLE...`` prints an answer a line; tables may be gzipped.
+``python -m tests.golden.policy_tables WORLD TABLE...`` prints one answer a line; tables may be
+gzipped.
 """
 
 from __future__ import annotations

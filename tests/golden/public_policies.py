@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that others published, tried with ``calico-conformance policy``: no file may end it in a
-traceback, and no policy may be passed over in silence.
+"""Tries published policies with ``calico-conformance policy``: no file may cause a traceback, and
+no policy may be ignored silently.
 
 ``python -m tests.golden.public_policies [--repositories FOLDER | --mirror ADDRESS]`` fetches the
-repositories at the commits that public-policies.tsv names, and reads the files there: nothing of
-them is kept here. ``FOLDER`` may already have their git directories, as ``OWNER+NAME``;
-``ADDRESS`` is what to fetch ``OWNER/NAME`` from, such as ``file:///srv/mirror``. Every file, and
-every fenced block in a page, of YAML or of a shell that passes YAML on, is asked beside three pods
-of ours; answers and refusals are counted and compared with the table, whose columns are
-repository, commit, path, texts with a policy, and how many of these are answered. ``--write``
-writes the table anew, for the same repositories and commits.
+repositories at the commits that public-policies.tsv names, and reads the files there; no copy is
+kept here. ``FOLDER`` may already have their git directories, as ``OWNER+NAME``. ``ADDRESS`` is the
+place from which ``OWNER/NAME`` is fetched, such as ``file:///srv/mirror``.
+
+Inputs are all YAML files, and all fenced blocks of pages with YAML or with a shell command that has
+YAML. Each is tried together with three pods of ours. Answers and refusals are counted and compared
+with the table, whose columns are repository, commit, path, texts with a policy, and how many of
+these are answered. ``--write`` writes the table again, for the same repositories and commits.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented schema of conformance.json, as tests hold reports against it."""
+"""The documented schema of conformance.json, with which tests compare reports."""
 
 from __future__ import annotations
 

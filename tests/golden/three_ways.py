@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own policy code, the lab's, and the judge's oracle on the same cases and probes.
+"""Compares Calico's own policy code, the lab's, and the judge's oracle on the same cases and
+probes.
 
-``python -m tests.golden.three_ways [--every N] [--of VERSION]`` prints how many cases and probes
-of the second and the third set
-differ between them, by class, and the first of each.  Where the tables come from:
-tests/golden/windows-policy-2/README.md, tests/golden/windows-policy-3/README.md.
+``python -m tests.golden.three_ways [--every N] [--of VERSION]`` prints how many cases and probes of
+the second and the third set differ between them, by class, with the first difference of each class.
+tests/golden/windows-policy-2/README.md and tests/golden/windows-policy-3/README.md say where the
+tables come from.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway before a lab's API server that refuses a share of the requests, as an overloaded control plane does.
+"""A gateway before a lab's API server that refuses a share of the requests, as an overloaded
+control plane does.
 
-    python -m tests.lab.fault_proxy LAB_KUBECONFIG NEW_KUBECONFIG --share 0.2
+python -m tests.lab.fault_proxy LAB_KUBECONFIG NEW_KUBECONFIG --share 0.2
 
-It writes a kubeconfig that leads through it and serves until it is ended.  Execs and watches are requests as others.
+It writes a kubeconfig that leads through it, and serves until it is ended. Execs and watches count
+as requests, too.
 """
 
 from __future__ import annotations

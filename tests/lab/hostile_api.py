@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile API server: a lab's, before which a gateway writes what an attacker would.
+"""A hostile API server: a lab's, behind a gateway that writes what an attacker would write.
 
-Names, labels, conditions, events, logs and what execs print hold sequences that a terminal obeys,
-commands of CI systems, markup, parts of paths and secrets.
+Names, labels, conditions, events, logs and outputs of execs contain terminal escape sequences,
+commands of CI systems, markup, parts of paths, and secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab of a test's own, started as a user starts it and ended with the test.
 
-Kept apart from the suite's own way of starting a lab on purpose: this one tests it.
+It is separate from the suite's own code for starting a lab on purpose, since this code is under
+test.
 """
 
 from __future__ import annotations

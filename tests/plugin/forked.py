@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of pytest in processes that are forked from one which has imported it, pytest's plugins and the judge already.
+"""Runs of pytest in processes that are forked from a process with pytest, its plugins and the judge
+already imported.
 
-Of a run of an empty suite most is imports.  What a run does in a process of its own it does in a
-forked one as well: its own arguments, folder, environment, output, signals and exit code.  Runs that end in ways of
-their own, by signals or with threads left, are started as processes instead (``Project.start``).
+Imports take most of a run of an empty suite. A forked process has everything that a run in a
+process of its own has: its own arguments, folder, environment, output, signals and exit code. Runs
+that end in special ways, by signals or with threads left, are started as processes instead
+(``Project.start``).
 """
 
 from __future__ import annotations

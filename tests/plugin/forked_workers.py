@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of pytest-xdist that are forked as well, from a process that stays as it was before the run began.
+"""Workers of pytest-xdist that are forked, too, from a process that stays as it was before the run
+began.
 
-A worker imports what its controller does, and most of a short run is imports.  Here execnet's ``popen`` gateways ask
-that process for a fork of itself; everything else of them is as it is: pipes, environment, folder, signals and death.
+A worker imports the same modules as its controller, and imports are most of a short run. Here
+execnet's ``popen`` gateways request a fork of that process. Everything else of the gateways stays:
+pipes, environment, folder, signals and death.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``-k WORD`` selects, collected anew; ``python -m tests.plugin.selecting`` writes docs/selecting.md."""
+"""Collects which tests and claims ``-k WORD`` selects; ``python -m tests.plugin.selecting``
+writes docs/selecting.md."""
 
 from __future__ import annotations
 

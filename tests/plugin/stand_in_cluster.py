@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider without a cluster: facts from the environment, and a note of who asked for what."""
+"""A provider without a cluster: it takes facts from the environment, and records which test
+requested what."""
 
 from __future__ import annotations
 

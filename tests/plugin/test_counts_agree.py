@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of claims with each verdict is the same in every output of a run."""
+"""Every output of a run has the same number of claims with each verdict."""
 
 from __future__ import annotations
 

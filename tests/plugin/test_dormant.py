@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin keeps out of the way of tests that are not of the suite."""
+"""The plugin does nothing in runs of tests that do not belong to the suite."""
 
 from __future__ import annotations
 

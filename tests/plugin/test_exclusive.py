@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exclusive tests run alone, shared ones side by side, nobody starves: shown by the recorded turns of real runs."""
+"""Exclusive tests run alone, shared tests side by side, and no test waits for ever, as the
+recorded turns of real runs show."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever words facts, notes, errors and tests hold: nobody obeys what a run prints."""
+"""No text in facts, notes, errors or tests becomes a command for whatever reads the output of a
+run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An interrupted run ends with 2 and its report, whatever still waits in it."""
+"""An interrupted run ends with exit code 2 and its report, whatever it is still waiting for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that does not end is interrupted: put back first, INCONCLUSIVE, with all stacks."""
+"""A test that does not end is interrupted: its changes are restored first, it is INCONCLUSIVE,
+and all stacks are printed."""
 
 from __future__ import annotations
 

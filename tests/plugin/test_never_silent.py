@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever takes its time, the user hears what it is: the cluster, collection, one long test, Ctrl-C, the end."""
+"""Whatever takes long, the output names it: the cluster, collection, one long test, Ctrl-C, the
+end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test in which a path wavers that was open before is run once more when its process has run all others."""
+"""If a path that was open before loses connections, its test runs again when its process has run
+all others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run works out each claim's standing once; gates, outputs and exit code read that object."""
+"""A run computes each claim's standing once; gates, outputs and exit code read that object."""
 
 from __future__ import annotations
 

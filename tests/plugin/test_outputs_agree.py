@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terminal, conformance.json, JUnit XML, Allure results and the exit code tell the same about every test."""
+"""Terminal, conformance.json, JUnit XML, Allure results and the exit code report the same about
+every test."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A path apart from its option is refused in words where pytest took it for the place of the tests."""
+"""If pytest took a path for the place of the tests because a blank separates it from its option,
+the message says so."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts with conditions: what applies runs, and what does not is listed with its reason in every output."""
+"""Parts with conditions: the parts that apply run, and every output lists the others with the
+reason."""
 
 from __future__ import annotations
 

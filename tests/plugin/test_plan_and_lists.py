@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run is going to do: its plan, its lists and its workers."""
+"""A run's plan, its lists and its workers, before it begins."""
 
 from __future__ import annotations
 

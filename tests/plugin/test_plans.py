@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--plan`` on the recorded clusters says what the committed table has, by the code that a run plans with."""
+"""``--plan`` on the recorded clusters prints the committed table, by the code with which a run
+plans."""
 
 from __future__ import annotations
 

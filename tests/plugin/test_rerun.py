@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--rerun-of`` runs again what was open or wrong, on the same cluster only, and launders nothing."""
+"""``--rerun-of`` runs again what was undecided or wrong, on the same cluster only, and hides no
+earlier result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a run ends, it has the documented exit code and nothing that was planned disappears."""
+"""However a run ends, it has the documented exit code, and no planned test is missing from the
+report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run lock is taken when something exclusive is planned, before the first test, and given back after the last."""
+"""The run lock is taken before the first test if an exclusive test is planned, and released
+after the last test."""
 
 from __future__ import annotations
 

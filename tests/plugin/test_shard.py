@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--shard``: each test is in one part, none is disruptive, and reports say what they are."""
+"""``--shard``: each test is in exactly one part, no part has disruptive tests, and reports name
+their part."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest-rerunfailures never whitens anything: the worst of all attempts counts, in every output, and is marked."""
+"""pytest-rerunfailures never hides a failure: the worst of all attempts counts, in every output,
+and is marked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which tests take their turns, and how nodes are dealt out to them."""
+"""The order in which tests take their turns, and how nodes are assigned to them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody judges a cluster that a test has changed before it is put back, whoever puts it back, and if nobody can."""
+"""No test judges a cluster that another test has changed until the change is restored, whoever
+restores it, and even if nobody can."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that cannot begin, or tested nothing of what it was asked for, ends with 4 or 7."""
+"""A run that cannot begin, or that tested nothing of its selection, ends with exit code 4 or 7."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports, reads and compiles what every run of pytest does, in the process that ``tests.plugin.forked`` forks from."""
+"""Imports, reads and compiles everything that every run of pytest needs, in the process from
+which ``tests.plugin.forked`` forks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody else's workload beside disruptive tests: its traffic must be afterwards what it was before.
+"""A workload of another owner beside disruptive tests: its traffic must be the same afterwards as
+before.
 
-A Linux and a Windows Deployment with a Service each, in a namespace that is not the suite's.  Only kubectl is used, as
-its owner would.
+It is a Linux and a Windows Deployment with a Service each, in a namespace that is not the suite's.
+Only kubectl is used, as its owner would use it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs of the suites on healthy labs, half of them on a busy machine: none may raise a false alarm.
+"""Many runs of the suites on healthy labs, half of them on a busy machine: none may raise a false
+alarm.
 
-``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
-any verdict that differs from the clean verdicts of tests/detection/rows, or an exit code other than 0.  Runs are
-counted by what they decided: paths that are closed, paths that are open, and streams through a change.
+``python -m tests.reliability.clean_runs --runs 200`` continues where it was interrupted.
 
-Beside each run is somebody else's workload (``tests.reliability.bystander``), whose traffic has to pass afterwards as
-before.  ``--bystander blanket``: one whose pods would come back to a cordoned node, so that no node may be drained.
+A false alarm is any verdict that differs from those on healthy labs in tests/detection/rows, or an
+exit code other than 0. The results count decisions: closed paths, open paths, and streams through a
+change. Beside each run is a workload of another owner (``tests.reliability.bystander``), whose
+traffic has to pass afterwards as before.
 
-``--beside 8``: instead, each run is beside so many processes that compute, far more than there are cores.  A false
-alarm is then a violation, and a run of which more than one part in twenty is left INCONCLUSIVE.
+``--bystander blanket``: a workload whose pods would come back to a cordoned node, so that no node
+may be drained. ``--beside 8``: instead, each run is beside that many computing processes, far more
+than there are cores. A false alarm is then a violation, or a run that leaves more than one part in
+twenty INCONCLUSIVE.
 """
 
 from __future__ import annotations

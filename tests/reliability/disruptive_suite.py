@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite that changes a cluster beyond its own namespaces, in every way that the journal knows, at leisure."""
+"""A suite that changes a cluster outside its own namespaces, slowly, in every way that the
+journal knows."""
 
 import time
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measurement that is ended by SIGTERM, as a cancelled job of CI is, leaves no process and no folder behind."""
+"""Lets a measurement that SIGTERM ends, as when CI cancels a job, leave no process and no folder
+behind."""
 
 from __future__ import annotations
 

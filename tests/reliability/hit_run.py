@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lab, and runs with disruptive tests on it that are hit at a given moment, restored and compared with before."""
+"""One lab, and runs with disruptive tests on it: each is hit at a given moment and restored, and
+the lab is compared with its state before."""
 
 from __future__ import annotations
 

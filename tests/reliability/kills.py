@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with disruptive tests that are killed at many points: ``pytest --restore`` must put everything back.
+"""Runs with disruptive tests that are killed at many points: ``pytest --restore`` must restore
+everything.
 
-``python -m tests.reliability.kills --points 50``; what was interrupted goes on where it stopped.  At each point SIGKILL
-hits the controller, one worker or all of them, or the API server cannot be reached for a while.  Afterwards the cluster
-is compared with what it was before any run.  A point at which there was nothing to hit is tried again at another moment
-and does not count; a run or a ``--restore`` that hangs does, as something left behind.
+``python -m tests.reliability.kills --points 50`` continues where it was interrupted.
 
-Beside every run is somebody else's workload (``tests.reliability.bystander``), whose traffic has to pass afterwards as
-before.  ``--bystander plain``: nodes may be drained under it, and a share of the points is in VXLAN-10's procedure and
-its healer.  ``--bystander blanket``: its pods would come back to a cordoned node, so that nothing may be drained.
+At each point SIGKILL hits the controller, one worker or all of them, or the API server becomes
+unreachable for a while. Afterwards the cluster is compared with its state before any run. A point
+at which there was nothing to hit does not count and is tried again at another moment. A run or a
+``--restore`` that hangs counts as something left behind.
+
+Beside every run is a workload of another owner (``tests.reliability.bystander``), whose traffic has
+to pass afterwards as before. ``--bystander plain``: nodes under it may be drained, and a share of
+the points is in VXLAN-10's procedure and its healer. ``--bystander blanket``: its pods would come
+back to a cordoned node, so that no node may be drained.
 """
 
 from __future__ import annotations

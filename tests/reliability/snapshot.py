@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster's state over its API, and what differs between two such states: for what a run must leave as it was.
+"""A cluster's state read through its API, and the differences between two states: shows what a run
+has not restored.
 
-Compared are specs, labels, annotations and data of everything that was there, pods by owner and count, IPAM against the
-pods that there are, nodes, and what still carries this suite's label.
+Compared are specs, labels, annotations and data of all earlier objects, pods by owner and count,
+IPAM with the existing pods, nodes, and objects that still carry this suite's label.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which source a measurement belongs to: figures of different sources are never added up."""
+"""The source to which a measurement belongs: figures of different sources are never added up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A killed run counts only if it was hit. A hang counts as something left behind. Seconds are those of real restoring."""
+"""A killed run counts only if it was hit, a hang counts as something left behind, and seconds
+are those of real restoring."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that is killed while it has the cluster changed leaves nothing that ``pytest --restore`` does not put back.
+"""A run that is killed while the cluster is changed leaves nothing that ``pytest --restore`` does
+not restore.
 
 A sample of what ``tox -e reliability`` does at 50 points with the real suites.
 """

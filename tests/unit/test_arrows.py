@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The architecture's arrows and doors hold, read from the imports; planted violations show that this test bites."""
+"""Imports obey the architecture's tables of rooms and libraries; planted violations show that
+this test notices them."""
 
 from __future__ import annotations
 

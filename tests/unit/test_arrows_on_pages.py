@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages on architecture show the arrows and doors that the imports are compared with."""
+"""The pages on architecture show the tables with which the imports are compared."""
 
 from __future__ import annotations
 

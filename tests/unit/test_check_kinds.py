@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs on all kinds of lab: which profiles, what each has to say, and the table at the end."""
+"""The runs on all kinds of lab: which profiles run, what the output of each must have, and the
+table at the end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs in docs/examples/ci use options, targets, sets and files that there are, and need no file of their own."""
+"""The jobs in docs/examples/ci use existing options, targets, sets and files, and need no other
+file."""
 
 from __future__ import annotations
 

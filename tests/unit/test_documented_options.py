@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that the field guide and the page about images name exist, and are written as pytest takes them."""
+"""Options in the field guide and on the page about images exist, and are written in a form that
+pytest accepts."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_every_option_with_a_path_is_named_where_the_guide_says_how_paths_are_wr
     text = (
         (DOCS / "field-guide.md")
         .read_text(encoding="utf-8")
-        .partition("**Paths are written")[2]
+        .partition("**Write paths")[2]
         .partition("\n\n")[0]
     )
     assert [name for name in options.WITH_PATHS if f"`{name}" not in text] == []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``.ci/run``: the README's command as a newcomer types it, in a clone that goes however the gate ends."""
+"""``.ci/run``: the README's command as a newcomer types it, in a clone that is removed however
+the gate ends."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pinned packages are those that pyproject.toml asks for; `make lock` writes them."""
+"""The pinned packages satisfy pyproject.toml; `make lock` writes them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make conformance`` ends with the whole run's answer; other labs have a line each, and their output if they fail."""
+"""``make conformance`` ends with the whole run's answer; other labs print one line each, and
+their output if they fail."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every policy of the suites can be filled in, stays inside the run, and says the same in both of its forms."""
+"""Every policy of the suites can be filled in, stays inside the run, and means the same in both
+of its forms."""
 
 from __future__ import annotations
 

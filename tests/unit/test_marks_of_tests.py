@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks of this project's own tests are known wherever tests are chosen by them."""
+"""Marks of this project's own tests are known wherever they select tests."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/other-suites.md names claims that there are, and calls none replaced that has no test."""
+"""docs/other-suites.md names existing claims, and calls no spec replaced by a claim without a
+test."""
 
 from __future__ import annotations
 

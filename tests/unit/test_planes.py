@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plane is known in its own folder alone: nothing else names one, its device, its port or its identifiers.
+"""Only a plane's own folder knows the plane: no other module names it, its device, its port or its
+identifiers.
 
-The fields of API objects (``api``) and the kinds of links (``kernel``) have the names that the field gives them.
+The fields of API objects (``api``) and the kinds of links (``kernel``) have their names from
+outside.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make check-powershell`` runs what executes PowerShell, and `make test` leaves it out."""
+"""``make check-powershell`` runs the tests that execute PowerShell, and `make test` leaves them
+out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failures of Kubernetes' policy specs a documented limit of Windows explains."""
+"""The failures of Kubernetes' policy specs that a documented limit of Windows explains."""
 
 from tests.contract.specs.run import Outcome
 

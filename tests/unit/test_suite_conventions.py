@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suites read as they should: short tests that say why, and leave loops, waits and decisions to the library."""
+"""Suite tests follow the conventions: they are short, state their reason, and leave loops, waits
+and decisions to the library."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tox and make run the same: every environment that tox offers has its target."""
+"""tox and make run the same: every environment of tox has its target."""
 
 from __future__ import annotations
 

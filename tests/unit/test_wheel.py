@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an installed wheel needs beside the packages is put into it by setup.py (`make check-wheel` installs one)."""
+"""setup.py puts everything that an installed wheel needs, apart from the packages, into the
+wheel (`make check-wheel` installs one)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge installs and runs without what only the embedded lab needs: the extra `lab`."""
+"""The judge installs and runs without the packages that only the embedded lab needs: the extra
+`lab`."""
 
 from __future__ import annotations
 

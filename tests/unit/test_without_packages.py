@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest of another Python, an editor's say, is told what to do in one line, in place of a traceback."""
+"""A pytest of another Python, such as an editor's, prints one line that says what to do, instead
+of a traceback."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses worlds by wrong readings of policy: the fewest and smallest that show every one of them twice.
+"""Chooses worlds by wrong readings of policy: the fewest and smallest that show every wrong reading
+twice.
 
-No planted bug is asked, and no cluster: a wrong reading is shown by a world in which the oracle and its mutant expect
-something different of at least one cell.  A mutant is applied to the ends on one operating system at a time, since it
-is there that it would be.
+This needs no planted bug and no cluster: a world shows a wrong reading if the oracle and its mutant
+expect different results of at least one cell. A mutant is applied to the ends on one operating
+system at a time, since a wrong reading would affect one system.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts two worlds together into one, and grows few dense worlds out of many."""
+"""Combines two worlds into one, and makes few dense worlds out of many."""
 
 from __future__ import annotations
 

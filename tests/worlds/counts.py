@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of how much a policy says: who knows the first so many entries of a list, or short names alone."""
+"""Wrong readings of amounts: a data plane that reads only the first entries of a list, or only
+short names."""
 
 from __future__ import annotations
 

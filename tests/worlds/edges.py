@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, parts of values, names.
+"""Wrong readings of edge cases: empty lists, ends of ranges, zeros, single values, parts of values,
+names.
 
-They are kept apart from ``mutants`` as the kind of mistake that a reader makes who has the middle right.
+They are separate from ``mutants``, because they are mistakes of a reader who gets the ordinary
+cases right.
 """
 
 from __future__ import annotations

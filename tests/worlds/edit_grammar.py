@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single edits of worlds as Hypothesis draws them: of one object, or of labels, and the claim that each belongs to.
+"""Single edits of worlds, drawn by Hypothesis: edits of one object, or of labels, with the claim to
+which each belongs.
 
-A change of a policy's rules alone is XPOL-12's where the policy's tier is the only one, and XPOL-13's in a later one;
-all others are POL-1's, and are taken in worlds of one tier alone.
+A change of a policy's rules alone belongs to XPOL-12 if the policy's tier is the only one, and to
+XPOL-13 in a later tier. All other edits belong to POL-1, and are drawn only in worlds with one
+tier.
 """
 
 from __future__ import annotations

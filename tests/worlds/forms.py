@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of forms: how selectors are composed, what a value, an order or a list means that looks odd.
+"""Wrong readings of odd-looking forms: combinations of selectors, and the meaning of a value, an
+order or a list.
 
-As those of :mod:`tests.worlds.edges`.  Each is of a kind that was planted in the lab's own code and no world showed.
+They are built like those of :mod:`tests.worlds.edges`. Each is of a kind that was planted in the
+lab's own code and that no world showed.
 """
 
 from __future__ import annotations

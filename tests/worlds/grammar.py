@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of policies as Hypothesis draws them, in the words of committed worlds: what the API takes, and no more.
+"""Sets of policies, drawn by Hypothesis, in the form of committed worlds: only what the API
+accepts.
 
-Each is about one claim: staged policies are XPOL-14's, Pass by ports XPOL-6's, rules with services XPOL-7's, all else
-is POL-1's.  No two policies of a tier have the same order, and nothing is for hosts.
+Each is about one claim: staged policies belong to XPOL-14, Pass by ports to XPOL-6, rules with
+Services to XPOL-7, and all else to POL-1. No two policies of a tier have the same order, and no
+policy is for hosts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of who a peer is, and of what stands beside something else.
+"""Wrong readings of a peer's identity, and of fields that stand together.
 
-Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds, fields beside others.  As
-those of :mod:`tests.worlds.forms`.
+They concern second names of accounts, second terms of namespaces, negation alone, labels that
+Calico adds, and fields beside others. They are built like those of :mod:`tests.worlds.forms`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong readings of policy: the oracle with one of its rules switched off or confused.
 
-A wrong reading is told by what it makes of objects: who ignores ``notNets`` decides as if they were not there.  The
-few that no object can tell are told by what they make of Windows' departures.  Each is named by what it gets wrong.
+A wrong reading is a change of objects: a reader that ignores ``notNets`` decides as if there were
+none. The few that objects cannot express change Windows' departures. The name is the mistake.
 """
 
 from __future__ import annotations

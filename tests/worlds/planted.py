@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Misreadings that the worlds were not chosen by: how many of them the committed worlds see.
+"""Counts the misreadings that the committed worlds show although they were not used to choose the
+worlds.
 
-``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each, and
-fails below four in five. A misreading is told by what it makes of all objects, or of who pods
-are.
+``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each
+misreading, and fails below four in five. A misreading is defined by a change of all objects, or of
+the identity of pods.
 """
 
 from __future__ import annotations

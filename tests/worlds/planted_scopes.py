@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further planted misreadings, of what belongs to what: fields that leak from one rule into the
-next, peers that are joined otherwise, policies that count only once, nodes and namespaces that are
-left out."""
+"""Further planted misreadings, about scope: fields that leak from one rule into the next, peers
+that are combined otherwise, policies that count only once, nodes and namespaces that are left
+out."""
 
 from __future__ import annotations
 

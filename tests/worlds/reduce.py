@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes chosen worlds smaller: what can go without a wrong reading being seen less often than it has to be, goes."""
+"""Makes chosen worlds smaller: removes everything without which each wrong reading is still
+shown often enough."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules for every committed world, each with the reason for which a world is refused."""
+"""The rules for every committed world, each with the reason with which a world is refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seats that worlds are chosen on: one Linux and one Windows node, the least that a cluster can have."""
+"""The seats for which worlds are chosen: one Linux and one Windows node, the smallest possible
+cluster."""
 
 from __future__ import annotations
 

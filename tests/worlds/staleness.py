@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits that a data plane does not hear of: what it goes on with, while the API says something else.
+"""Edits that a data plane does not notice: the objects that it still uses, while the API has
+others.
 
-A stale data plane is told by what it takes the objects to be at one end of a connection, from those before the edit and
-those after it.
+A stale data plane is defined by the objects that it uses at one end of a connection, computed from
+those before and after the edit.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choose stories, so that each stale data plane is shown by two.
+"""Choose stories, so that two stories show each stale data plane.
 
-Stories are composed of the worlds and events of ``story-cast.yaml`` at random, first of all events
-of classes that few stories show; the story that shows most for its seconds is kept, one after the
-other.  The same seed chooses the same stories.
-
-``python -m tests.worlds.story_chooser FOLDER`` writes the stories that are missing beside the
-committed ones.
+Stories are composed at random of the worlds and events of ``story-cast.yaml``, beginning with
+events of classes that few stories show. Repeatedly, the story that shows most for its seconds is
+kept. The same seed chooses the same stories. ``python -m tests.worlds.story_chooser FOLDER`` writes
+the stories that are missing beside the committed ones.
 """
 
 from __future__ import annotations

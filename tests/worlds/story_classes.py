@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes of events, derived from the API; the table is ``story-events.yaml``.
 
-A unit is the least that can happen to a kind: an object is made, deleted, or made again, a field is
+A unit is the smallest event of a kind: an object is made, deleted, or made again, a field is
 edited, or a pod gets a phase, a condition or a state of its containers.
 """
 

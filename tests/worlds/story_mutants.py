@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stale data planes over time: from an event of a class on, the nodes of a system forget something.
+"""Stale data planes over time: from an event of a class on, the nodes of one system miss a part of
+the change.
 
-No planted bug is asked, and no cluster: a story shows a stale data plane in which the oracle
-expects something else of at least one cell, after such an event, than it would if the ends on that
-system had forgotten it.
-
-``python -m tests.worlds.story_mutants`` prints how many are shown by the committed stories, and
-which are not.  ``story_chooser.py`` composes stories that show more.
+This needs no planted bug and no cluster. A story shows a stale data plane if the oracle expects
+another result of at least one cell, after such an event, than it would if the ends on that system
+had missed the event. ``python -m tests.worlds.story_mutants`` prints how many the committed stories
+show, and which they do not show. ``story_chooser.py`` composes stories that show more.
 """
 
 from __future__ import annotations

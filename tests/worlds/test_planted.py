@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The committed worlds see misreadings that they were not chosen by."""
+"""The committed worlds show misreadings that were not used to choose them."""
 
 from __future__ import annotations
 

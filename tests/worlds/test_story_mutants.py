@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The committed stories are chosen by stale data planes, and what they do not show is named."""
+"""The committed stories are chosen by stale data planes, and the stale data planes that they do
+not show are named."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The committed worlds and edits: each shows what it says, and together they show every wrong reading.
+"""Each committed world and edit shows the wrong readings that it lists, and together they show
+every wrong reading.
 
-``python -m tests.worlds.generate`` draws others; whatever drew these, here is what they are committed for.
+``python -m tests.worlds.generate`` draws other worlds; whatever drew the committed files, this test
+says what they have to show.
 """
 
 from __future__ import annotations

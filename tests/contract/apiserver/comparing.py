@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares answers with the golden ones, and says where they differ."""
+"""Compares answers with the golden answers, and reports the differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KNOWN = FOLDER / "differences.yaml"
 
 
 class Difference(NamedTuple):
-    """One value that is not the same."""
+    """A value that differs."""
 
     path: str
     golden: Any

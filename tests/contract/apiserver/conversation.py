@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations with an API server: what is asked, step by step, as ``conversations/*.yaml`` has it.
+"""Conversations with an API server: the requests, step by step, from ``conversations/*.yaml``.
 
-A conversation has a namespace of its own, ``{ns}``; answers may be kept as variables for later steps.  A step says what
-is sent (``send``, ``body`` or ``raw``, ``type``, ``headers``, ``as``), how long to ask again (``until``), what of the
-answer is kept (``keep``), and what of it counts (``show``; ``silent``: nothing).
+A conversation has a namespace of its own, ``{ns}``; answers may be kept as variables for later
+steps. A step has the request (``send``, ``body`` or ``raw``, ``type``, ``headers``, ``as``), a
+condition until which it is repeated (``until``), the values to keep from the answer (``keep``), and
+the parts of the answer that count (``show``; ``silent``: none).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a conversation with a server and returns its answers, in a form that two servers can share."""
+"""Holds a conversation with a server, and returns the answers in a form in which two servers can
+be compared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""manifests/admission on a real kube-apiserver: what the runner may do passes, and everything else is denied by it.
+"""manifests/admission on a real kube-apiserver: the runner's own requests pass, and the policies
+deny everything else.
 
-The lab evaluates no admission policies: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
+The lab evaluates no admission policies. Without KUBEBUILDER_ASSETS (a folder with a real server)
+this file is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ SPACES = "/api/v1/namespaces"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 IN_FORCE = 60.0
-"""Seconds.  The API server takes a policy in some seconds after it was made."""
+"""s. The API server enforces a policy some seconds after its creation."""
 BEYOND = "the runner of conformance tests changes nothing beyond namespaces calico-demo-..."
 SECURITY = "a namespace of conformance tests enforces Pod Security baseline"
 LABEL = "the label calico-conformance/run is set by conformance tests alone"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's API server answers as a real one does, but for what ``differences.yaml`` gives reasons for."""
+"""The lab's API server answers like a real one, except where ``differences.yaml`` gives a
+reason."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real kube-apiserver takes all that ``calico-conformance job`` prints.
+"""A real kube-apiserver accepts everything that ``calico-conformance job`` prints, and its
+namespace accepts no less secure pod.
 
-Its namespace takes no less secure pod.
-
-The lab takes no Jobs: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
+The lab accepts no Jobs. Without KUBEBUILDER_ASSETS (a folder with a real server) this file is
+skipped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is typed into kubectl and helm, and how each command must end."""
+"""Commands of kubectl and helm, and how each must end."""
 
 from __future__ import annotations
 

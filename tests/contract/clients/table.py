@@ -43,7 +43,8 @@ class Client:
     binary: str = ""
     """Path of the program in what is installed."""
     hides: frozenset[str] = frozenset()
-    """Steps in which the client hides the lab's word, as docs/lab.md has them; any other is wrong."""
+    """Steps in which the client hides the lab's message, as listed in docs/lab.md. Any other
+    such step is wrong."""
 
 
 FORWARD = frozenset({"port-forward"})

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab against calibrations of real nodes: what it assumes is as measured, what programs on its
-Windows hosts print has the recorded fields, types and classes of values, or the difference is
-listed."""
+"""The lab compared with calibrations of real nodes.
+
+Its assumptions agree with the measurements, and programs on its Windows hosts print the recorded
+fields, types and classes of values; every difference is listed.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ exec setpriv --no-new-privs --inh-caps=-all --bounding-set=-all "$@" 2>/dev/null
 
 
 class Refused(Exception):
-    """The program names what no test stands in for; it was not executed, or not to its end."""
+    """The program names a command for which the test has no function. It was not executed, or
+    not to its end."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every program that the suite runs on a Windows host, as the judge sends it: those inside Python
-among them."""
+"""Every program that the suite runs on a Windows host, as the judge sends it, including the
+programs inside Python code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every program for Windows hosts, executed by a real PowerShell with functions of the cmdlets'
-names.
+"""Every program for Windows hosts, executed by a real PowerShell with functions in place of the
+cmdlets.
 
-What acts on or reads the machine is such a function; a program that names anything else is not
-executed.
+Every cmdlet that reads or changes the machine is such a function. A program that names any other
+command is not executed.
 """
 
 from __future__ import annotations

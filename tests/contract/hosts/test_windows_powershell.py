@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every Windows program keeps to what Windows PowerShell 5.1 on .NET Framework 4.7.2 has.
+"""Every Windows program uses only what Windows PowerShell 5.1 on .NET Framework 4.7.2 has.
 
-PowerShell 7, which executes the programs in tests, accepts much more.  Its parser names what a
-program uses, and the tables of ``tests/golden/windows-powershell`` what 5.1 has.
+PowerShell 7, which executes the programs in tests, accepts much more. Its parser lists the names
+that a program uses; the tables of ``tests/golden/windows-powershell`` list the names that 5.1 has.
 """
 
 from __future__ import annotations

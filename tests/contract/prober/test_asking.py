@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts leave when they are begun, each result is told when it comes, and what was given up is
-never heard of."""
+"""Attempts begin when they are requested, each result is reported when it arrives, and attempts
+that were given up report nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations are held with an agent word for word; the line that differs is the
-message."""
+"""Golden conversations with an agent are compared word for word; the message names the line that
+differs."""
 
 from __future__ import annotations
 

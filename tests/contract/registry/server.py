@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry of images on loopback, which any host name leads to by way of a proxy.
+"""A registry of images on loopback, to which a proxy leads every host name.
 
-Clients reach it through ``HTTPS_PROXY``: the proxy takes ``CONNECT HOST:443``, has a certificate
-of that host, and answers as the host's registry would.  Each answer can be wrong on purpose.
+Clients reach it through ``HTTPS_PROXY``: the proxy accepts ``CONNECT HOST:443``, has a certificate
+of that host, and answers as the host's registry would. Each answer can be made wrong on purpose.
 """
 
 from __future__ import annotations

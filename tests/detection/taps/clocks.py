@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of the machine that a lab runs on, as its Python sees it; imported before the lab
-is."""
+"""The clock of the machine on which a lab runs, as Python reads it; imported before the lab."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Denials that do not last: they wear off after Felix programmed them, or hold for first SYNs."""
+"""Denials that do not last: they end some time after Felix programmed them, or apply only to
+first SYNs."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which a Felix misreads policy (the fault ``policy-misread``): what its rules and sets
-become on one node.
+"""Ways in which a Felix misreads policy (the fault ``policy-misread``): the rules and sets that one
+node enforces instead. Pure.
 
-Pure.  A misreading makes the rules that it concerns allow more, or less, than they say.  All other
-policies are enforced as written.
+A misreading makes the rules that it concerns allow more, or less, than they say. All other policies
+are enforced as written.
 """
 
 import ipaddress

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Windows nodes in an overlay that is configured otherwise: they follow what documents
-say they do not, or lose what they keep."""
+"""Faults of Windows nodes in an overlay with other settings: they do what the documents rule
+out, or lose what they should keep."""
 
 from __future__ import annotations
 

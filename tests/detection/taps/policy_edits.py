@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at
-first."""
+"""Edits of enforced policies that a Felix ignores: it keeps the first value of one field."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

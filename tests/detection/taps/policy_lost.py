@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy that is lost over time: a later event that concerns no policy removes it from pods of a
+"""Policy that is lost later: an event that concerns no policy removes policy from pods of a
 node."""
 
 import asyncio

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps at nodes' routes, and at what Windows hosts list of those that they learned or announce."""
+"""Taps at nodes' routes, and at the lists that Windows hosts print of learned and announced
+routes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts taps at the seams of a lab: at what Typha hears, and at what Felixes of some nodes make of
-it.
+"""Puts taps at the seams of a lab: at updates that Typha receives, and at rules that Felixes of
+some nodes make of them.
 
-Taps know the lab by its parts' public names.  They keep what they remember themselves.
+Taps use only the public names of the lab's parts, and keep their own memory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of kube-proxies' tables: other backends of Services than there are, or no NodePorts."""
+"""Faults of kube-proxies' tables: Services with other backends than they have, or without
+NodePorts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

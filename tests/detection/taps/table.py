@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All taps of the detection table by the names that rows give them, and the faults that only its
-rows need."""
+"""All taps of the detection table by their names in rows, and the faults that only rows need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps at what Typha hears: policies that are written otherwise, and updates that nobody hears
-of."""
+"""Taps at updates that Typha receives: policies are replaced by others, and some updates are
+dropped."""
 
 from __future__ import annotations
 

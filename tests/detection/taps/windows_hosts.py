@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Windows hosts' own connections: they reach what documents say they do not, or are
-refused."""
+"""Faults of Windows hosts' own connections: hosts reach targets that they should not reach
+according to documents, or are refused."""
 
 from __future__ import annotations
 

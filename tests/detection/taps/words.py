@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to take what a policy says for something else: from a policy's spec in Calico's words to
-another one."""
+"""Ways to misread a policy: functions from a policy's spec, in Calico's words, to another spec."""
 
 from __future__ import annotations
 

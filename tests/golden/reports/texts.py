@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comparisons, gates and reruns say of the stored reports, as text files: ``python -m tests.golden.reports.texts``
-writes them anew.
+"""The texts that comparisons, gates and reruns print for the stored reports, as files: ``python -m
+tests.golden.reports.texts`` writes them again.
 
-The sets here are frozen, so that the texts change with the rules alone and not with the suite's tests.
+The sets of claims here are frozen, so that the texts change only with the rules and not with the
+suite's tests.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico over a real data plane: an API in the process, labd's namespaces, and attempts made as the pods."""
+"""Calico over a real data plane: an API in this process, labd's namespaces, and attempts that
+are made from the pods."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults on real packets: what each breaks, what it leaves alone, and that healing mends it."""
+"""Faults with real packets: what each fault breaks, what it leaves alone, and that healing
+repairs it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows of a node that are lost entirely: by their ports, for TCP as for UDP, and for as long as the fault is there."""
+"""Flows of a node that are lost completely, by their ports, with TCP and with UDP, while the
+fault lasts."""
 
 from __future__ import annotations
 

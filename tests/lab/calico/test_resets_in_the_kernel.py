@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that makes Felix give a Windows pod's ACL list anew ends that pod's connections, and nothing else does."""
+"""Every event that makes Felix program a Windows pod's ACL list again ends that pod's
+connections, and no other event does."""
 
 from __future__ import annotations
 

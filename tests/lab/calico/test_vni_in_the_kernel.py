@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new VNI on real packets: Linux moves, Windows keeps the VSID of its HNS network until that is made anew."""
+"""A new VNI with real packets: Linux uses it at once, Windows keeps the VSID of its HNS network
+until the network is created again."""
 
 from __future__ import annotations
 

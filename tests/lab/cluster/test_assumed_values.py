@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every value of the lab's assumptions.yaml is read by its code: a lab with other values behaves by
-them, as a calibration measures it."""
+"""The lab's code reads every value of the lab's assumptions.yaml: a lab with other values
+behaves accordingly, as a calibration measures."""
 
 from __future__ import annotations
 

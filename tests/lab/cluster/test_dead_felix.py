@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without its Felix a node gets no new policy: calico-node's pod is taken away, as an administrator would."""
+"""Without its Felix a node gets no new policy: the test removes calico-node's pod, as an
+administrator would."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cordon, drain and uncordon as kubectl does them: evictions under budgets, DaemonSets stay, nothing new arrives."""
+"""Cordon, drain and uncordon as kubectl does them: evictions obey budgets, DaemonSet pods stay,
+and no new pod arrives."""
 
 from __future__ import annotations
 

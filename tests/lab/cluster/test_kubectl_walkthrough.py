@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new user's first quarter of an hour with kubectl: the policy demo, step by step."""
+"""A new user's first fifteen minutes with kubectl: the policy demo, step by step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenShift is refused before anything is touched, by every command that a first run may begin with."""
+"""OpenShift is refused before anything is touched, by every command with which a first run may
+begin."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host beyond the cluster: who reaches it, by what, and whom it sees."""
+"""The host outside the cluster: which pods and nodes reach it, by which protocols, and which
+source addresses it receives."""
 
 from __future__ import annotations
 

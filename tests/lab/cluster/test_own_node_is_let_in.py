@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""calico#4078 as a story: without an overlay a default deny does not keep a Windows node out of its own pods.
+"""calico#4078: without an overlay, a default deny does not keep a Windows node's address out of the
+node's own pods.
 
-Felix lets the node's addresses in before any policy, and kube-proxy gives strangers the node's address: by ClusterIP
-without direct server return where the backend is on the client's own node, by NodePort of the backend's node always.
+Felix admits the node's addresses before any policy, and kube-proxy gives other clients the node's
+address: by ClusterIP without direct server return if the backend is on the client's own node, and
+always by the NodePort of the backend's node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes by ``--set`` are visible where a user looks: in API objects, in pods, on the
-clock."""
+"""Changes by ``--set`` are visible to users: in API objects, in pods, and in durations."""
 
 from __future__ import annotations
 

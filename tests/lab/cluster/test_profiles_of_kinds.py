@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profiles of other kinds of cluster: what a user sees there of platform, builds and kube-proxy."""
+"""The profiles of other kinds of cluster: their platform, builds and kube-proxy, as users find
+them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source address that a server sees: by each way, on each plane, with direct server return and
-without, on one node and on two. The expected address follows from kube-proxy's choice of a source
-(kubernetes pkg/proxy/winkernel/proxier.go: in an overlay the source VIP, the third address of the
-node's block; on an l2bridge network the node's) and from OutBoundNAT, which hides pods from what is
-beyond their pools, and from themselves where Calico's CNI adds it for direct server return
+"""The source address that a server receives: by each kind of address, on each plane, with and
+without direct server return, within a node and between two nodes.
+
+The expected address follows from kube-proxy's choice of a source (kubernetes
+pkg/proxy/winkernel/proxier.go: in an overlay the source VIP, the third address of the node's block;
+on an l2bridge network the node's address) and from OutBoundNAT. OutBoundNAT hides pods from
+addresses outside their pools, and from themselves if Calico's CNI adds it for direct server return
 (cni-plugin/pkg/dataplane/windows, windows_loopback_DSR).
 """
 

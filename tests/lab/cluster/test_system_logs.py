@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every system container can be asked for its log and has something to say."""
+"""The log of every system container can be read, and is not empty."""
 
 from __future__ import annotations
 

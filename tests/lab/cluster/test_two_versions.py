@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two versions of Calico in one cluster, as AKS has them: claims about Windows go by that of its nodes, however it gets
-known, and reports tell what makes two Windows nodes of one build differ.
-"""
+"""Two versions of Calico in one cluster, as on AKS: claims about Windows follow the version of
+the Windows nodes, however it becomes known, and reports name what makes two Windows nodes of one
+build differ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VNI of a Windows node, from outside: delivered by an operator, kept by HNS, changed by the documented procedure.
+"""The VNI of a Windows node, from outside: delivered by an operator, kept by HNS, changed by the
+documented procedure.
 
-Only kubectl touches the lab: the API, exec into pods and into HostProcess pods, eviction by ``kubectl drain``.
+Only kubectl touches the lab: the API, exec into pods and HostProcess pods, and eviction by
+``kubectl drain``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without an operator a FelixConfiguration moves Linux alone; Windows gets a VNI from its DaemonSet's environment."""
+"""Without an operator, a FelixConfiguration changes the VNI of Linux alone; Windows gets a VNI
+from its DaemonSet's environment."""
 
 from __future__ import annotations
 

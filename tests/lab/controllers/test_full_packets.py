@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods may send each other packets up to their MTU, and up to the smaller MTU of the other end."""
+"""Pods may send packets up to their own MTU, and up to the other end's MTU if that is smaller."""
 
 from __future__ import annotations
 

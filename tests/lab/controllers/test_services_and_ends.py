@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of public test suites of Services, pods' names and pods' ends, repeated on a whole
-lab."""
+"""The checks that public test suites make of Services, pods' names and the end of pods, repeated
+on a whole lab."""
 
 from __future__ import annotations
 

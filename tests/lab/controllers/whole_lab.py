@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything but the HTTPS server: real labd, data plane and runtime, Calico, the API in memory, the control plane."""
+"""A whole lab without its HTTPS server: real labd, data plane and runtime, Calico, the API in
+memory, the control plane."""
 
 from __future__ import annotations
 

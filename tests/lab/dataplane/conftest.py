@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small lab of real namespaces: two Linux and two Windows nodes with two pods each, and ways to try traffic in it.
+"""A small lab of real namespaces (two Linux and two Windows nodes with two pods each), and helpers
+that send traffic in it.
 
-The tests act *as* pods: labd gives them sockets that were born in a pod's namespace.  One lab serves all tests of a
-module; a test that changes policy, services or faults puts them back.
+The tests act *as* pods: labd gives them sockets that were created in a pod's namespace. One lab
+serves all tests of a module; a test that changes policy, services or faults restores them.
 """
 
 from __future__ import annotations

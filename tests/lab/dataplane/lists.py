@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ACL list for a Windows node that makes the same decisions as a Linux program.
+"""Builds the ACL list for a Windows node that makes the same decisions as a Linux program.
 
-For the programs of these tests only: one tier a direction, no negation, and sets written out.
+Only for the programs of these tests: one tier in each direction, no negation, and sets written out.
 """
 
 from __future__ import annotations

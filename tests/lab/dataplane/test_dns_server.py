@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resolver on real sockets, UDP and TCP: it serves until cancelled and lets go of its sockets."""
+"""The resolver on real sockets, UDP and TCP: it serves until it is cancelled, and then closes
+its sockets."""
 
 from __future__ import annotations
 

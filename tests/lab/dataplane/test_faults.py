@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults by rules: each one affects real traffic as documented, is read back from the kernel, and
-can be healed."""
+"""Faults made by rules: each affects real traffic as documented, is read back from the kernel,
+and can be healed."""
 
 from __future__ import annotations
 

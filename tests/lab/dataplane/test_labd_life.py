@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""labd's life: it starts or says what is missing, and nothing of it outlives any of its processes."""
+"""labd starts or names what is missing, and leaves nothing behind after any of its processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every pair of node kinds, real packets, and the source address that the far end sees."""
+"""Pods of every pair of node kinds, with real packets, and the source address that the server
+receives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy at the pods: what is allowed connects, what is denied is silent; Linux by tiers and sets, Windows by lists."""
+"""Policy at the pods: allowed connections succeed, denied packets are dropped silently; Linux by
+tiers and sets, Windows by lists."""
 
 from __future__ import annotations
 

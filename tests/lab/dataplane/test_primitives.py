@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every primitive that planes are made of does in the kernel what it says, and what cannot be is said."""
+"""Every primitive of which planes are made has its documented effect in the kernel, and refuses
+what is impossible."""
 
 from __future__ import annotations
 

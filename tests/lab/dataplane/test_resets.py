@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows pod is reprogrammed: its established connections end, at the ends and in the way that the node is made for.
+"""When a Windows pod is programmed again, its established connections end, at the ends and in the
+way that its node is made for.
 
-On w1 the far end alone is reset and the pod's own socket stalls (calico#10199); on w2 both are reset.
+On w1 only the far end is reset and the pod's own socket stalls (calico#10199); on w2 both ends are
+reset.
 """
 
 from __future__ import annotations

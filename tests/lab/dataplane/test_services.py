@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClusterIP, NodePort, hairpin, refusal without endpoints, source NAT by mode, and UDP flows that must not stick."""
+"""ClusterIP, NodePort, hairpin, refusal without endpoints, source NAT by mode, and UDP flows
+that must move to another backend."""
 
 from __future__ import annotations
 

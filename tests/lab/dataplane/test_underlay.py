@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real packets and the kernel's real state: encapsulation, static entries, MTU, and a changed
+"""Real packets and the kernel's real state: encapsulation, static entries, MTU, and a changed
 VNI."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin that ends the limit of a test just after a phase of a disruption has begun.
+"""A plugin that makes a test reach its limit just after a phase of a disruption has begun.
 
-``OVER_LIMIT``: module, class and method that begin the phase, and how many calls pass before; then
-``now`` where the limit ends before the method does anything.
+``OVER_LIMIT`` has the module, class and method that begin the phase, and how many calls pass
+before; then ``now`` if the limit is reached before the method does anything.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other people's pods on a lab keep their network, or get it again, when a node's HNS network is made anew."""
+"""Pods of other owners on a lab keep their network, or get it again, when a node's HNS network
+is created again."""
 
 from __future__ import annotations
 

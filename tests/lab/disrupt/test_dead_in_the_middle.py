@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At whatever point a run dies while it changes the VNI, its journal is enough for another process
-to put everything back."""
+"""At whatever point a run dies while it changes the VNI, its journal is enough for another
+process to restore everything."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In whatever phase a test reaches its limit: it is INCONCLUSIVE, and nothing stays behind."""
+"""A test that reaches its limit is INCONCLUSIVE and leaves nothing behind, in whatever phase it
+is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is deleted while a run uses it: what was on it is NOT_RUN with that reason, at once."""
+"""A node is deleted while a run uses it: its tests are NOT_RUN with that reason, at once."""
 
 from __future__ import annotations
 

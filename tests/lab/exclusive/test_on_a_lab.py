@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exclusive tests on a lab: pods that one has replaced are found again, and two runs at once keep apart."""
+"""Exclusive tests on a lab: pods that such a test has replaced are found again, and two runs at
+once do not disturb each other."""
 
 from __future__ import annotations
 

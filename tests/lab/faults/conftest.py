@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault as a user meets it: injected from outside, felt by commands run in pods, gone when it is healed.
+"""Every fault as users meet it: injected from outside, noticed by commands that run in pods, gone
+when it is healed.
 
-The kernel tests next door show each mechanism; these show that one lab, put together, obeys its control socket and its
-command.  Every effect is seen before (absent), during (present) and after (absent again).
+The kernel tests next door show each mechanism. These tests show that a whole lab obeys its control
+socket and its command. Every effect is checked before (absent), during (present) and after (absent
+again).
 """
 
 from __future__ import annotations

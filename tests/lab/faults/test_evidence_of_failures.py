@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that fails on a lab brings the evidence of the failing pairs, in its folder, in Allure and on its page."""
+"""A run that fails on a lab leaves the evidence of the failing pairs in its folder, in Allure
+and on its page."""
 
 from __future__ import annotations
 

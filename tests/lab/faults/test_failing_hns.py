@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HNS that cannot be asked: its cmdlets fail as those of a real node do, in all three ways, until it is healed."""
+"""An HNS that gives no answer: its cmdlets fail like those of a real node, in all three ways,
+until it is healed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults are injected and healed from outside, by control socket and command, and refused where they are wrong."""
+"""Faults are injected and healed from outside, by control socket and command; wrong requests are
+refused."""
 
 from __future__ import annotations
 

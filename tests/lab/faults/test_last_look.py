@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last look at logs finds nothing on a lab in health, a Felix that does not start, and pods for
-which the CNI plugin has no address."""
+"""The reading of logs at the end of a run finds nothing on a healthy lab, and otherwise finds a
+Felix that does not start, and pods for which the CNI plugin has no address."""
 
 from __future__ import annotations
 

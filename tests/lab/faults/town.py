@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab with the pods by which faults are felt."""
+"""A lab with the pods that notice the faults."""
 
 from __future__ import annotations
 

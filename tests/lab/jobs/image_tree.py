@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file tree that the Containerfile makes, built without a container engine or a network.
+"""Builds the file tree of the Containerfile's image without a container engine or a network.
 
-The wheel is built from the files of the checkout; what the judge depends on is copied from this
-environment, where the image's build takes the same versions from the lock.
+The wheel is built from the files of the checkout. The judge's dependencies are copied from this
+environment; the image's build takes the same versions from the lock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process as a container of the Job's pod has it, without a container engine.
+"""Runs a process in the surroundings of a container of the Job's pod, without a container engine.
 
-It has a mount namespace with a ServiceAccount's files and an own ``/tmp``, a root that it cannot
-write to, the user of the image, the environment of the Job and no HOME.  The network is this
-machine's, since that is where a lab's API server listens.
+It has a mount namespace with a ServiceAccount's files and a ``/tmp`` of its own, a read-only root,
+the user of the image, the environment of the Job and no HOME. The network is this machine's, since
+a lab's API server listens there.
 """
 
 from __future__ import annotations

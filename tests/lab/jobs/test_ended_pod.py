@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod that is deleted at any moment of its run puts back all that the run has changed.
+"""A pod that is deleted at any moment of its run restores everything that the run has changed.
 
 Four moments are tried; ``POINTS=20`` tries twenty.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance fetch`` on a lab: archives leave a pod's holder whole, or not at all."""
+"""``calico-conformance fetch`` on a lab: archives arrive complete from a pod's holder, or not at
+all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image's files run the suite as the Job starts it: no HOME, no root, nothing to write to."""
+"""The image's files run the suite as the Job starts it: without HOME, without root, with a
+read-only file system."""
 
 from __future__ import annotations
 

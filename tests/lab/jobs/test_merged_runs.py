@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of areas, and the parts of ``--shard``, merged: they say what one run on the same lab says.
+"""Merged runs of areas, and merged parts of ``--shard``, have the same verdicts as one run on the
+same lab.
 
-Each claim, each part of it, and each pair of nodes are compared.
+Each claim, each of its parts, and each pair of nodes are compared.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a lab whose nodes pull from a mirror alone, the listed images are all that is needed."""
+"""On a lab whose nodes pull only from a mirror, a run needs no other images than the listed
+ones."""
 
 from __future__ import annotations
 

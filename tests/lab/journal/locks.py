@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run lock's patience, for tests that lose it."""
+"""Short times of a run lock, for tests that lose the lock."""
 
 from __future__ import annotations
 

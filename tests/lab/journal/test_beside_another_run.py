@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses that a living run's open change may have caused are not decided, and the reason names that
-run; nothing else is an excuse."""
+"""Losses that a living run's open change may have caused are not decided, and the reason names
+that run. Nothing else is an excuse."""
 
 from __future__ import annotations
 

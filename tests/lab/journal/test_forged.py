@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal that somebody forged is refused by name and left alone, changes nothing, and stops no run.
+"""A forged journal is refused by name and left alone; it changes nothing and stops no run.
 
-Who has the role ``edit`` writes ConfigMaps in the namespace that runs share, and reads uids; it cannot mark nodes,
-Calico's settings or namespaces.
+A user with the role ``edit`` can write ConfigMaps in the namespace that runs share, and read uids.
+This user cannot mark nodes, Calico's settings or namespaces.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run leaves a user's edit alone and writes no secret anywhere; the janitor touches only what is ours and dead."""
+"""A run leaves a user's edit alone and writes no secret anywhere; the janitor touches only
+objects of dead runs of the suite."""
 
 from __future__ import annotations
 

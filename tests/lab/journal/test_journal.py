@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run records each change beyond its namespaces before it makes it, and puts it back exactly,
-except values that others changed."""
+"""A run records each change outside its namespaces before it makes it, and restores it exactly,
+except values that others have changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs on one cluster: one holds the run lock, the other waits, stops, or takes over what is stale."""
+"""Two runs on one cluster: one holds the run lock; the other waits, stops, or takes over a stale
+lock."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When nothing can be put back any more, the run names the values that stay, says how to restore
+"""If nothing can be restored any more, the run names the values that stay, says how to restore
 them, and ends soon."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that holds the run lock puts back the changes of dead runs; otherwise no run
+"""The process that holds the run lock restores the changes of dead runs; otherwise no run
 begins."""
 
 from __future__ import annotations

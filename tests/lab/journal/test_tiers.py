@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tiers of a run: made with their policies, edited, removed after them, and cleared up when their run is dead."""
+"""The tiers of a run are created with their policies, edited, and removed after them; those of a
+dead run are removed as well."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab that is ended, or loses a process, before it is ready, and one that is asked to end twice."""
+"""A lab that is ended, or loses a process, before it is ready; and a lab that receives two
+requests to end."""
 
 from __future__ import annotations
 

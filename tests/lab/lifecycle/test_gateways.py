@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on a lab behind a company's proxy, and on one whose API refuses a fifth of all requests."""
+"""Runs on a lab behind a company's proxy, and on a lab whose API refuses a fifth of all
+requests."""
 
 from __future__ import annotations
 

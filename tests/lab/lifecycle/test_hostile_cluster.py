@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a cluster that is out to command terminals, CI systems and browsers, no output does so.
+"""A hostile cluster cannot command terminals, CI systems or browsers by any output.
 
 Every output of a run, and of every command that prints, is searched for control characters,
 commands of CI systems, markup and secrets.

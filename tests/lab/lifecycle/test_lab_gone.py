@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run whose lab dies, or that is cancelled, ends soon: with a report of what it had decided, and no processes."""
+"""A run whose lab dies, or that is cancelled, ends soon: with a report of its decisions so far,
+and without processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a lab ends, and whoever started it, nothing of it is left: no process, namespace, mount or link."""
+"""However a lab ends, and whoever started it, it leaves no process, namespace, mount or link."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab on an ordinary login: its own open files, those of the programs in its pods, and a machine that has too few."""
+"""A lab with an ordinary login's limit of open files: its own files, those of programs in its
+pods, and a machine with too few."""
 
 from __future__ import annotations
 

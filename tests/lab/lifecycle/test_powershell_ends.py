@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab whose Windows pods run a real PowerShell ends like any other: nothing of it is left."""
+"""A lab whose Windows pods run a real PowerShell ends like any other and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run, a gate and a restore over a connection that nobody verifies: each says so, in one line."""
+"""A run, a gate and a restore over an unverified connection: each says so, in one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab could leave on a machine: processes, namespaces, mounts, links."""
+"""Traces that a lab could leave on a machine: processes, namespaces, mounts, links."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start a lab as an ordinary user from a test that runs as root.
 
-Needs an interpreter outside any home (one that the ordinary user can execute) of the same Python version as this
-one; the lab's own packages are copied to where that user can read them, and so are libraries that were fetched for it.
+This needs an interpreter of the same Python version outside any home, which an ordinary user can
+execute. The lab's packages, and libraries that were fetched for it, are copied to a folder that
+this user can read.
 """
 
 from __future__ import annotations

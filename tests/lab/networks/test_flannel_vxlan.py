@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flannel's overlay carries pods' packets inside UDP 4789 by devices that flanneld names; a plane
-that does not is found out, and each fault stops its path alone."""
+"""flannel's overlay carries pods' packets inside UDP 4789, by devices with flanneld's names. A
+plane that carries them otherwise is noticed, and each fault closes only its own path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On l2bridge networks pods' packets cross the underlay as they are; a plane that hides them is found out."""
+"""On l2bridge networks pods' packets cross the underlay without encapsulation. A plane that
+encapsulates them is noticed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On routed networks pods' packets cross the underlay as they are, whichever plugin wired the pods,
-and by the routes of the cloud or of the nodes; a plane that hides them is found out, and each fault
-of a route stops its path alone."""
+"""On routed networks pods' packets cross the underlay without encapsulation, with every plugin,
+by routes of the cloud or of the nodes. A plane that encapsulates them is noticed, and each fault
+of a route closes only its own path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between nodes of two subnets pods' packets cross a router: as they are by BGP, in the tunnel's packets by VXLAN."""
+"""Between nodes of two subnets, pods' packets cross a router: without encapsulation by BGP,
+inside the tunnel's packets by VXLAN."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of the golden tables in real namespaces: the pods of its Windows node, and everybody who sends to them.
+"""The world of the golden tables in real namespaces: the pods of its Windows node, and everybody
+who sends to them.
 
-Policy goes from objects through the graph and a node's own policy source to the data plane, as a Felix brings it there;
-pods have the table's addresses, so that its verdicts can be held against packets.
+Policy goes from objects through the graph and a node's own policy source to the data plane, as a
+Felix programs it. Pods have the table's addresses, so that packets can be compared with the table's
+verdicts.
 """
 
 from __future__ import annotations

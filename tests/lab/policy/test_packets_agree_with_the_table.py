@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets agree with the golden tables: 60 cases laid into a lab, on a Windows and on a Linux node.
+"""Packets agree with the golden tables: 60 cases are programmed into a lab, on a Windows and on a
+Linux node.
 
-At least one case of each class that packets can show, the others by chance from a fixed seed; of each case 24
-connections: as many that pass as that do not, as far as it has both, and where the systems differ first of all.
-ICMP types and SCTP are in the tables only: this kernel has no SCTP, and a pod's sockets no other type than echo.
+There is at least one case of each class that packets can show; a fixed seed chooses the others.
+Each case has 24 connections: if possible as many that pass as that do not, and first of all those
+on which the systems differ. ICMP types and SCTP are only in the tables: this kernel has no SCTP,
+and a pod's sockets can send no other ICMP type than echo.
 """
 
 from __future__ import annotations

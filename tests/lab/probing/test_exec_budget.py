@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with four and with eight workers keep to their exec budget: shown from the intervals that they recorded."""
+"""Runs with four and with eight workers stay within their budget of execs, as the recorded
+intervals show."""
 
 from __future__ import annotations
 

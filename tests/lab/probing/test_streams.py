@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams between pods of a lab, through its API: what the judge sees at both ends of what happens on the way."""
+"""Streams between pods of a lab, through its API: what the judge observes at both ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`calico-conformance calibrate` under its roles, beside load, on a lab that is slow and worded
-otherwise by fault."""
+"""`calico-conformance calibrate` under its roles, with other load, on a lab that faults make
+slow and give other error texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The field guide's commands under each role, on a lab as slow as a real cluster: what a role may not is named first.
+"""The field guide's commands under each role, on a lab as slow as a real cluster: missing rights
+are named first.
 
-A plan, a smoke test, a run and a restore after a run that was killed.  What is refused leaves the cluster as it was.
+The commands are a plan, a smoke test, a run, and a restore after a killed run. A refused command
+leaves the cluster unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in namespaces that the cluster's owner has prepared, with the rights of its own role, leaves nothing in them.
+"""A run in prepared namespaces, with the rights of its own role, leaves nothing in them.
 
-What is not prepared, or not empty, is refused in one line before anything is touched.
+A namespace that is not prepared, or not empty, is refused in one line before anything is touched.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_the_field_guide_lists_the_claims_that_are_not_run(lane: Path, tmp_path:
     guide = (ROOT / "docs" / "field-guide.md").read_text()
     listed = (
         guide.partition("These claims are NOT_RUN")[2]
-        .partition("They run without")[0]
+        .partition("These claims run without")[0]
         .split("\n- ")
     )
     whole = [re.findall(r"\b[A-Z]+-\d+\b", bullet.partition("parts of")[0]) for bullet in listed]

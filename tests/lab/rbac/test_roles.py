@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suites run with exactly the rights of manifests/rbac, and say what they lack and what that costs."""
+"""The suites run with exactly the rights of manifests/rbac, and name missing rights and the
+claims that need them."""
 
 from __future__ import annotations
 

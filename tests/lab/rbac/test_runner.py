@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance kubeconfig`` makes a user with the suite's rights, and prints nothing of who made it."""
+"""``calico-conformance kubeconfig`` creates a user with the suite's rights, and prints no
+credentials of its caller."""
 
 from __future__ import annotations
 

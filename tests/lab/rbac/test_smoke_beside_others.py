@@ -2,7 +2,8 @@
 """On a lab as slow as a real cluster, and beside other users' work, ``--smoke`` ends soon and is
 not red.
 
-``make check-roles`` runs it.  The bounds are what a user may be asked to wait for a first look.
+``make check-roles`` runs it. The bounds are the time that users may be asked to wait for a first
+look.
 """
 
 from __future__ import annotations

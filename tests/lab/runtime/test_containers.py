@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Life of containers: start, end, logs and files; no process of a stopped container continues."""
+"""The life of containers: start, end, logs and files; no process of a stopped container
+continues."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that are asked to end: what they do until their grace is over."""
+"""Containers that are asked to end, and what they do until their grace period is over."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of the known images do over real packets what the real ones do."""
+"""Containers of the known images do the same as the real ones, with real packets."""
 
 from __future__ import annotations
 

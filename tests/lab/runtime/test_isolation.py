@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod can neither read nor write the user's files, and reaches no process but its own.
 
-Files are planted where a user has them: in a directory like a home, in the checkout, beside the interpreter.  A program
-in a pod then looks for them by every way out of a container that needs no broken kernel.
+The tests put files where a user has them: in a directory like a home, in the checkout, beside the
+interpreter. A program in a pod then looks for them by every way out of a container that needs no
+kernel bug.
 """
 
 from __future__ import annotations

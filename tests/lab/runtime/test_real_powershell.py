@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real PowerShell runs the probe programs in a lab's Windows containers, and nothing else there.
+"""A real PowerShell runs the probe programs in a lab's Windows containers, and no other program
+there.
 
-What both do is asked of the lab's stand-in, too.
+Tests of what both can do also run with the lab's stand-in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cyclonus' pods run as that tool makes them, on both operating systems, and its probes say what policy says.
+"""The pods of cyclonus run as that tool creates them, on both operating systems, and its probes
+agree with policy.
 
-Pods, Services and probes are written anew after what mattfenwick/cyclonus generates (pkg/connectivity/probe): for each
-port and protocol a container that serves its hostname, and ``agnhost connect`` from one container to another pod.
+Pods, Services and probes are rewritten from those that mattfenwick/cyclonus generates
+(pkg/connectivity/probe): for each port and protocol a container that serves its hostname, and
+``agnhost connect`` from one container to another pod.
 """
 
 from __future__ import annotations

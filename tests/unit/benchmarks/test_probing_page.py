@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of probing are compared within one run only, and nothing that was not counted is added up."""
+"""Methods of probing are compared only within one run, and the totals contain only counted
+values."""
 
 from __future__ import annotations
 

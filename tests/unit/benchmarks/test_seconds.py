@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of ``--quick`` are chosen by what they show in a second, within their minutes."""
+"""The tests of ``--quick`` are chosen by the faults that they show per second, within the given
+minutes."""
 
 from __future__ import annotations
 

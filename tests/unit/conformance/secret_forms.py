@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms of secrets in logs and objects, a line each, and what only looks like one.
+"""Forms of secrets in logs and objects, one a line, and texts that only look like secrets.
 
-None was ever in force.  They are put together here: no scanner of repositories is to take this file
-for a leak.
+No secret here was ever valid. They are put together at run time, so that no scanner of repositories
+takes this file for a leak.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks check what they are told when a test file is imported."""
+"""Marks check their arguments when a test file is imported."""
 
 from __future__ import annotations
 

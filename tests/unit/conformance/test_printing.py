@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door for what is printed: nothing that a cluster wrote commands a terminal or a CI system."""
+"""Printed text: nothing that a cluster wrote commands a terminal or a CI system."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every form of a secret is removed, what only looks like one stays, and no text takes long."""
+"""Every form of a secret is removed, texts that only look like one stay, and no text takes long."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting asks often enough, keeps every answer, and believes only agreement; shown on a clock that costs no time."""
+"""Waiting polls often enough, keeps every answer, and believes only agreeing answers, on a clock
+that takes no time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The far end of a Protocol's calls, for tests of who makes them: remembers every call and answers as told."""
+"""The far end of a Protocol's calls, for tests of callers: records every call and returns the
+answers that a test sets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client's program reports: one line of JSON for each step.
+"""Reports the result of each step of a client's program as one line of JSON.
 
-Programs run in environments of their own, so nothing but the standard library is used here.
+The programs run in environments of their own, so this module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ WORKS, WRONG, REFUSED, HIDDEN, OWN_FAULT = (
     "refused",
     "the client's own fault",
 )
-"""How a step ends: WRONG is an answer that a real cluster would not give, HIDDEN a refusal without the lab's word."""
+"""How a step ends. WRONG: an answer that a real cluster would not give. HIDDEN: a refusal of
+which the client hides the lab's message."""
 
 
 def step(name: str, action: Callable[[], Any]) -> None:

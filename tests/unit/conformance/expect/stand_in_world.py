@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster around a test's own pods that answers as the test of a test says."""
+"""A cluster around a test's own pods whose answers the test sets."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prober that answers from a script, a clock that needs no time, and workloads to talk about."""
+"""A prober that answers from a script, a clock that takes no time, and workloads to use with
+them."""
 
 from __future__ import annotations
 

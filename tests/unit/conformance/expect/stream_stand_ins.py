@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams whose states are a script, and a test's expectations over them."""
+"""Streams whose states come from a script, and a test's expectations over them."""
 
 from __future__ import annotations
 

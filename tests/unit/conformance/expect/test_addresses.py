@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses of a node a server may see: its own, and that of its overlay's device."""
+"""The source addresses of a node that a server may receive: the node's own, and that of its
+overlay device."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of paths where many nodes are covered: each ordered pair of nodes is crossed."""
+"""The choice of paths if many nodes are covered: each ordered pair of nodes has a path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations say what they decided, path by path: only what is wrong is VIOLATED, and a control decides nothing."""
+"""Expectations record their decisions path by path: only a wrong path is VIOLATED, and a control
+decides nothing."""
 
 from __future__ import annotations
 

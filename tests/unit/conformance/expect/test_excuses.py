@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure beside a replaced pod or a lost API server is undecided, with the advice for that."""
+"""A failure together with a replaced pod or a lost API server is undecided, with the advice for
+that case."""
 
 from __future__ import annotations
 

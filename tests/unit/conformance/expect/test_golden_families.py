@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole texts of one failure of each family, and the form that every first line has: enough at 3 a.m."""
+"""The whole text of one failure of each family, and the form of every first line, which must be
+enough at 3 a.m."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of failures, letter by letter: the first line suffices at 3 a.m., and the rest has the
-reason and the observations."""
+"""The texts of failures, letter by letter: the first line is enough at 3 a.m., and the rest has
+the reason and the observations."""
 
 from __future__ import annotations
 

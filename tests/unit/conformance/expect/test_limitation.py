@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limitation is as documented, lifted or neither, each beside a witness; nothing else is taken for one."""
+"""A limitation is as documented, lifted or neither, each with a witness; no other observation
+counts as one of these."""
 
 from __future__ import annotations
 

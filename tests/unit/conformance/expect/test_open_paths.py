@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An open path that another test saw open, and that wavers now, is asked once more at the end of the run."""
+"""A path that another test observed as open, and that now loses connections, is probed again at
+the end of the run."""
 
 from __future__ import annotations
 

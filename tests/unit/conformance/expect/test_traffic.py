@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An expectation passes only on what it names; a broken control or probe is never a denial."""
+"""An expectation passes only on the result that it names; a broken control or probe is never a
+denial."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of policy decides only what was seen open before it, and its removal only what it had closed."""
+"""A change of policy decides only about paths that were open before it; its removal decides only
+about paths that it closed."""
 
 from __future__ import annotations
 

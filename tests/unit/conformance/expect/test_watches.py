@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One denial per node and direction is watched: what wears off and what drops first SYNs alone is no denial."""
+"""One denial per node and direction is watched: a denial that ends, or that drops only first
+SYNs, is no denial."""
 
 from __future__ import annotations
 

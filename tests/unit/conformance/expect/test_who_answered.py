@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another pod's answer is no success on any kind of path; where nobody says who answered, the decision says so."""
+"""Another pod's answer is no success on any kind of path; if the answer does not name the pod,
+the decision says so."""
 
 from __future__ import annotations
 

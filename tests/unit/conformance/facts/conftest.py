@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fake API server whose objects a test lays down, for facts and preflight."""
+"""A fake API server with the objects of a test, for facts and preflight."""
 
 from __future__ import annotations
 

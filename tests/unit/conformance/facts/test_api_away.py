@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group of Calico's that is listed and answers 503 is not served now, and everybody says so."""
+"""If a group of Calico's API is listed and answers 503, every output says that it is not served
+now."""
 
 from __future__ import annotations
 

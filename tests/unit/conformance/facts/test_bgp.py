@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of BGP on Windows nodes: sessions, the end that is down, what is announced, what a
+"""Facts about BGP on Windows nodes: sessions, the end that is down, announced blocks, and what a
 dead path lacks."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts are read where they stand, say where that is, and stay unknown when they cannot be read."""
+"""Facts are read from objects, name their source, and stay unknown if they cannot be read."""
 
 from __future__ import annotations
 

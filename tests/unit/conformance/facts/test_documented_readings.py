@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented patch is tried where it changes nothing; CNI configurations are compared with what
-the API says of a node's network."""
+"""The documented patch is tried where it changes nothing; CNI configurations are compared with
+the API's objects about a node's network."""
 
 from __future__ import annotations
 

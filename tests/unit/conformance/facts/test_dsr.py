@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Direct server return is a fact of each Windows node, and only what kube-proxy was started with there says it."""
+"""Direct server return is a fact of each Windows node, and only the flags of its running
+kube-proxy show it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Felix is meant to run, where it is not, and where nothing in the API says it."""
+"""Nodes on which Felix is meant to run, nodes on which it is not, and nodes about which the API
+says nothing."""
 
 from __future__ import annotations
 

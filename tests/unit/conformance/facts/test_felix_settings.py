@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' environment wins over FelixConfiguration of its node, and that over the default."""
+"""Felix' environment variables win over the node's FelixConfiguration, which wins over the
+default one."""
 
 from __future__ import annotations
 

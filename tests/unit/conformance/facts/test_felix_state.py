@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Felix fares on nodes, for messages, and what the operator says of its components, for the header."""
+"""The state of Felix on nodes, for messages, and the operator's status of its components, for
+the header."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Windows node has of its block is told only while it has no pods."""
+"""The block of a Windows node is reported as its first only while the node has no pods."""
 
 from __future__ import annotations
 

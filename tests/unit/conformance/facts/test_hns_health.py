@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HNS against the API: which deviations are found, by identity, and that two looks have to show
-them."""
+"""HNS compared with the API: which deviations are found, by identity, and that two reads have to
+show them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Components are told with the images that ran, by node; what may not be read is named, and ends nothing."""
+"""Components are reported with the images that ran, by node; components that may not be read are
+named, and end nothing."""
 
 from __future__ import annotations
 

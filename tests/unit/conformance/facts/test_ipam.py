@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IPAM's objects say of a Windows node: its blocks, what they keep back, and where its pods'
-addresses lie."""
+"""Facts from IPAM's objects about a Windows node: its blocks, their reserved addresses, and the
+blocks of its pods' addresses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last look of a run: errors and panics in logs become notes with counts, within bounds."""
+"""The reading of logs at the end of a run: errors and panics become notes with counts, within
+bounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of pods that never became ready: their status, and only theirs."""
+"""The status of pods that never became ready is kept, and of no other pods."""
 
 from __future__ import annotations
 

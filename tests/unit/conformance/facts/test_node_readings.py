@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a Windows node tell what the API does not say of it, each once, and what may differ
+"""Values read on a Windows node add what the API does not show, each once, with the differences
 between nodes."""
 
 from __future__ import annotations

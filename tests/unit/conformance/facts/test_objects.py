@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts from objects name the object and the field; the commands that mend it are those that work on the cluster."""
+"""Facts from objects name the object and the field; the commands that repair them work on that
+cluster."""
 
 from __future__ import annotations
 

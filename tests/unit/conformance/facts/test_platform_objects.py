@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What platforms' own objects say of Windows nodes."""
+"""Facts from platforms' own objects about Windows nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preflight gives every reason at once; Calico objects are written through v3, by calicoctl, or not at all."""
+"""Preflight reports all reasons at once; Calico objects are written through v3, by calicoctl, or
+not at all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""manifests/rbac: each role grants all that is asked for before its tests run, and is part of the next one."""
+"""manifests/rbac: each role grants everything that its tests request, and is part of the next
+larger role."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_leases_are_written_in_the_suites_own_namespace_alone(role: str) -> None
 )
 def test_each_file_says_what_it_amounts_to(path: Path) -> None:
     head = path.read_text().partition("apiVersion")[0]
-    assert "# What it amounts to: " in head
+    assert "# In effect: " in head
 
 
 def test_secrets_are_granted_to_nobody() -> None:

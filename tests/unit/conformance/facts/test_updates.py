@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows node's KB number is what something on the node names, and unknown where nothing does."""
+"""A Windows node's KB number is the one that an object or a value on the node names, and unknown
+if none does."""
 
 from __future__ import annotations
 

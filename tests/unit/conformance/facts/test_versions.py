@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Calico runs, by edition, operator and image; where the suite's knowledge ends."""
+"""The Calico version that runs, by edition, operator and image; and the last version that the
+suite knows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about the overlay: as announced where nodes and objects agree, what is otherwise
-where they do not."""
+"""Messages about the overlay: the announced values if nodes and objects agree, and the
+difference if they do not."""
 
 from __future__ import annotations
 

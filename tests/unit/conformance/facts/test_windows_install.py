@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico by hand or by manifest runs on a node, or what it does instead; its kubeconfig is valid,
-or why not."""
+"""Calico by hand or by manifest runs on a node, or what it does instead; its kubeconfig is
+valid, or the reason why not."""
 
 from __future__ import annotations
 

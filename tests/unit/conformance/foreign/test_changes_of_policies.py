@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody changes around a policy (its tier, sets, Services, labels) changes the policy."""
+"""A change of objects to which a policy refers (its tier, sets, Services, labels) counts as a
+change of the policy."""
 
 from __future__ import annotations
 

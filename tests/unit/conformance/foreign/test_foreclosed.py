@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies of the cluster are known to close before, and while, a path is asked about."""
+"""The paths that policies of the cluster certainly close, before and while a path is probed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy of others that comes and goes while a path is asked: what it may have closed says nothing of Calico."""
+"""A foreign policy that exists only for a while during a probe: paths that it may have closed
+decide nothing about Calico."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests that a failure of many paths costs: they grow with pods, never with paths."""
+"""The number of requests after a failure of many paths grows with pods, never with paths."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fake API server for what fetches results, and stored runs to be merged."""
+"""A fake API server for fetching results, and stored runs for merging."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results come out whole or not at all, the exit code is the judge's, and nothing is unpacked."""
+"""Results arrive complete or not at all, the exit code is the judge's, and nothing is unpacked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several runs of one cluster are one report, as a run of everything would have written it."""
+"""Several runs of one cluster become one report, the same as a run of everything would have
+written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a merged report says of tests, dates, facts and versions that several runs have."""
+"""A merged report's tests, dates, facts and versions, if several runs have them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Job ends once and for all, is no harm to its namespace, and takes the user's files along."""
+"""The Job runs once, does no harm to its namespace, and includes the user's files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exactly the fields that a merge patch touches are noted, and put back so that nothing else changes."""
+"""Exactly the fields that a merge patch changes are recorded, and restored so that nothing else
+changes."""
 
 from __future__ import annotations
 

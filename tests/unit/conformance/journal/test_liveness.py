@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a run is alive: proved by its lock file on this machine; never assumed, and never read from a clock."""
+"""Whether a run is alive is proved by its lock file on this machine; it is never assumed, and
+never read from a clock."""
 
 from __future__ import annotations
 

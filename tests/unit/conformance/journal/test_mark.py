@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal entry is believed only where its object confirms it and its change is in force."""
+"""A journal entry is believed only if its object carries the mark and its change is in force."""
 
 from __future__ import annotations
 

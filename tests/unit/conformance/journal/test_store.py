@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ConfigMaps are journals of runs."""
+"""The ConfigMaps that count as journals of runs."""
 
 from __future__ import annotations
 

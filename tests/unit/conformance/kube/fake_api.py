@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small API server on loopback that answers what a test tells it to, exec over WebSocket included."""
+"""A small API server on loopback whose answers a test sets, exec over WebSocket included."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubeconfigs of tests, and whom the API server takes their requests for."""
+"""Kubeconfigs of tests, and the user as which the API server treats their requests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes are signed, described when dry, and never touch what is somebody else's."""
+"""Changes are signed, described in a dry run, and never affect objects of other owners."""
 
 from __future__ import annotations
 

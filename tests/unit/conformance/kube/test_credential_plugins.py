@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credential plugins of kubeconfigs mean what they mean to kubectl."""
+"""Credential plugins of kubeconfigs are treated as kubectl treats them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials end, are renewed and are refused; each is known, or said in one line."""
+"""Credentials end, are renewed and are refused; each case is handled, or reported in one line."""
 
 from __future__ import annotations
 

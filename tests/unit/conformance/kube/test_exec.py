@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exec ends with bytes and an exit code, or as broken with everything that was seen; never in between."""
+"""An exec ends with bytes and an exit code, or as broken with all output so far, and never in
+between."""
 
 from __future__ import annotations
 

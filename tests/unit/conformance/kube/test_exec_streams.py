@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream of an exec carries lines both ways until it ends, and says so once."""
+"""A stream of an exec carries lines in both directions until it ends, and reports its end once."""
 
 from __future__ import annotations
 

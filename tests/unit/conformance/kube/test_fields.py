@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod's address is IPv4 where the pod has one, wherever it stands in the list."""
+"""A pod's address is its IPv4 address if it has one, wherever that is in the list."""
 
 from __future__ import annotations
 

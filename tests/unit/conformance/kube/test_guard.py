@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing that reaches beyond the run is changed, and a policy's limit is proved from its selectors."""
+"""No change reaches outside the run, and the reach of a policy is proved from its selectors."""
 
 from __future__ import annotations
 

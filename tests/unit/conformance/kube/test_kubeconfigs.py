@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubeconfigs mean what they mean to kubectl.
+"""Kubeconfigs are read as kubectl reads them.
 
-Read in client-go 32ce75a7: tools/clientcmd, transport, plugin/pkg/client/auth.
-Where a kubectl is installed, it is asked the same, and has to send what the table says.
+Read from client-go 32ce75a7: tools/clientcmd, transport, plugin/pkg/client/auth. If a kubectl is
+installed, it reads the same files and has to send the requests of the table.
 """
 
 from __future__ import annotations

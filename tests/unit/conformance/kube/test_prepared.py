@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepared namespaces: which they are, which a run may use, and that nothing beyond them is changed."""
+"""Prepared namespaces: which namespaces these are, which of them a run may use, and that nothing
+outside them is changed."""
 
 from __future__ import annotations
 

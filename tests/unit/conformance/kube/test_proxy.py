@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and execs take the same proxy, loopback takes none of the environment, and a proxy's failure is named."""
+"""Requests and execs use the same proxy, requests to loopback use none from the environment, and
+a proxy's failure is named."""
 
 from __future__ import annotations
 

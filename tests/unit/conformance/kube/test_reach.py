@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A silence of the API server is one for all processes of a run; an interrupted run asks only what clears up."""
+"""All processes of a run share one outage of the API server; an interrupted run sends only
+requests that clean up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests carry who asks, end in time, are repeated only where that is safe, and fail in words."""
+"""Requests name their user, end in time, are repeated only if that is safe, and fail with a
+clear message."""
 
 from __future__ import annotations
 

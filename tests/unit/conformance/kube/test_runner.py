@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance kubeconfig`` prints no kubeconfig whose token its server does not take."""
+"""``calico-conformance kubeconfig`` prints no kubeconfig whose token the server refuses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits follow the watch, keep what they saw, and give up early where waiting is useless."""
+"""Waits follow the watch, keep all observations, and give up early if waiting is useless."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A count and its noun go together."""
+"""A count and its noun agree in number."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node may have a name as long as a file system takes: its locks, slots and facts are files."""
+"""A node's name may be as long as a file system allows: its locks, slots and facts are files."""
 
 from __future__ import annotations
 

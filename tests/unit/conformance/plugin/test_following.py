@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure is printed while the tests run: once for each test, with the cause that it shares."""
+"""A failure is printed while the tests run: once for each test, with the cause that it shares
+with others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header says where one version stands for several, and where the suite is not supported."""
+"""The header says if one printed version stands for several, and if the suite is not supported
+there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verdict is reported by the line of the test, a defect of the suite with all its frames."""
+"""A verdict is reported with the line of the test, a defect of the suite with all its stack
+frames."""
 
 import pytest
 

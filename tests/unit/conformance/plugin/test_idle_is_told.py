@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""While tests run, the activity is theirs; between tests and at the end it says what is awaited."""
+"""While tests run, the reported activity is theirs; between tests and at the end it names what
+the run waits for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pytest prints of a test: a letter, a word, and a line of the short summary."""
+"""Pytest's output for a test: a letter, a word, and a line of the short summary."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines that a test shows while it runs: those of a search through stories at once, those about
-waits only if a wait lasts."""
+"""Lines that a test prints while it runs: those of a search through stories appear at once, those
+about a wait only if the wait lasts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--list-images`` names what a cluster's nodes need, or what any Windows build needs, as a mirror script reads it."""
+"""``--list-images`` lists the images that a cluster's nodes need, or that any Windows build
+needs, in the form that a mirror script reads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How waivers, attestations and --fail-on change a run's exit code, and what its cause is."""
+"""How waivers, attestations and --fail-on change a run's exit code, and the reason that is
+printed for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that continues another runs the tests that it left open, and its report holds both."""
+"""A run that continues another run runs the tests that were left open, and its report has both
+runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the table are made of fixtures that there are, of the types that their classes ask for."""
+"""The table's fixtures are built from existing fixtures, of the types that their classes need."""
 
 from __future__ import annotations
 

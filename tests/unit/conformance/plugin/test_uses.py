@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test takes the rights that its fixtures need: ``--plan`` names those that are missing."""
+"""A test needs the rights that its fixtures need: ``--plan`` names the missing rights."""
 
 from __future__ import annotations
 

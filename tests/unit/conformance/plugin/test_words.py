@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of -k that certainly select no test are found before anything starts, and no others."""
+"""Words of -k that certainly select no test are found before anything starts; other words are
+not reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DNS pods that are asked by their own addresses are those that are Ready."""
+"""The DNS pods that are queried at their own addresses are the Ready ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DNS domain is what CoreDNS serves, wherever its configuration is."""
+"""The DNS domain is the domain that CoreDNS serves, wherever its configuration is."""
 
 from __future__ import annotations
 

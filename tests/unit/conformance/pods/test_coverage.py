@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every Windows build is covered, even above the cap; of Linux the most unlike nodes; more up to the cap."""
+"""Every Windows build is covered, even above the limit; of Linux nodes the most different ones;
+more nodes up to the limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that a dry run does not make are told apart as those that it would make."""
+"""Pods that a dry run does not create are told apart like the pods that it would create."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups give the pairs that a path needs; each node of a pair is told apart."""
+"""Groups give the pairs that a path needs, and each node of a pair is identified."""
 
 from __future__ import annotations
 

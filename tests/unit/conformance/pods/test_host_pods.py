@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host pod is made once per node and found again when it changed; where none may run, why and a remedy are told."""
+"""A host pod is created once per node and found again after it changed; if none may run, the
+reason and a remedy are reported."""
 
 from __future__ import annotations
 

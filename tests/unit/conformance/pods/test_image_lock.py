@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance images --lock`` writes what ``--images`` reads, or a line why not."""
+"""``calico-conformance images --lock`` writes a file that ``--images`` reads, or one line with
+the reason why not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker made is removed, also when not everything in it could be made."""
+"""Everything that a worker created is removed, even if some of it could not be created."""
 
 from __future__ import annotations
 

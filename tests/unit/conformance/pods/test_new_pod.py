@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a new pod's first action decides the message; the end of the action is no fault of
-the pod."""
+"""The result of a new pod's first action decides the message; that the action's container ends
+is no fault of the pod."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newcomers come together, one with the guests' label and one without it, and go as they came."""
+"""New pods are created together, one with the guests' label and one without it, and are removed
+together."""
 
 from __future__ import annotations
 

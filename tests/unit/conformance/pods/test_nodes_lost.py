@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that die in mid-run: what tells so, what does not, and when it is no one else's doing."""
+"""Nodes that die in the middle of a run: which signs show it, which do not, and when no other
+cause is possible."""
 
 from __future__ import annotations
 

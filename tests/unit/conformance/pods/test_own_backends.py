@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says of backends itself: an EndpointSlice that names pods, and a readiness gate."""
+"""Backends that a run sets itself: an EndpointSlice that names pods, and a readiness gate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services that come in front of pods go again, in the midst of a test and at its end."""
+"""Services that a test creates for its pods are removed again, in the middle of the test and at
+its end."""
 
 from __future__ import annotations
 

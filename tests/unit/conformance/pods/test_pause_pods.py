@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pause pods come at once, to a cordoned node too; a plugin's refusal is no other reason."""
+"""Pause pods are created at once, also on a cordoned node; a plugin's refusal is distinguished
+from other reasons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Linux pod asks for each pool that no other pod has an address of; where there is one pool nothing is asked."""
+"""A Linux pod requests each pool of which no other pod has an address; with a single pool there
+is no such request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pull secrets are created and never patched: a PATCH answers with the Secret, so who may patch reads every one."""
+"""Pull secrets are created and never patched: the answer to a PATCH has the whole Secret, so the
+right to patch would be a right to read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels that a test gives are taken away again, also when an answer is lost on the way or one pod fails."""
+"""Labels that a test adds are removed again, even if an answer is lost on the way or one pod
+fails."""
 
 from __future__ import annotations
 

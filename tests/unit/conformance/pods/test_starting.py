@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crashing container of the suite's own is no word about the cluster; the first line names it and how it ended."""
+"""If a container of the suite's own crashes, this says nothing about the cluster; the first line
+names it and how it ended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that is to be unready is asked for with a gate, and waited for until its containers are ready."""
+"""A server that is to be unready is created with a readiness gate, and awaited until its
+containers are ready."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend counts as unready by what its kubelet's probes say, and not by its readiness gates."""
+"""A backend counts as unready by its kubelet's probes, and not by its readiness gates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods are deployed once, when first asked for, on the nodes that their paths need; an error concerns only who asks."""
+"""Pods are deployed once, when first needed, on the nodes that their paths need; an error
+concerns only the test that needed them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile input for ``calico-conformance policy``: valid objects with one value replaced, and texts that are none."""
+"""Hostile input for ``calico-conformance policy``: valid objects with one value replaced, and
+texts that are not YAML objects."""
 
 from __future__ import annotations
 

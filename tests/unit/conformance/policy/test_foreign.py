@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy of others could do to a way: surely, may, or not; a wrong answer hides a defect or makes one."""
+"""The effect that a foreign policy could have on a path: certain, possible, or none. A wrong
+answer hides a defect or invents one."""
 
 from __future__ import annotations
 

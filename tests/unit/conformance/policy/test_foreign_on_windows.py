@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of other owners that Calico for Windows reads otherwise than is promised: what each
-could give there, by release, and what it could not."""
+"""Foreign policies that Calico for Windows reads otherwise than promised: the results that each
+could cause there, by release, and those that it could not."""
 
 from __future__ import annotations
 

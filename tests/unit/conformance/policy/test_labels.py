@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The labels that Kubernetes and Calico add are among those that selectors see."""
+"""Selectors match the labels that Kubernetes and Calico add, too."""
 
 from __future__ import annotations
 

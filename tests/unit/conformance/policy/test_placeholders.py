@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy's blanks are filled with what a test names, or the test is told what is wrong with them."""
+"""A policy's placeholders are filled with the values that a test names; for a wrong value the
+test gets a clear error."""
 
 from __future__ import annotations
 

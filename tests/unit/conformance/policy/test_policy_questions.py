@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``policy diff``, ``ask`` and ``check``; inputs and formats; and that 300 pods are folded and
+"""``policy diff``, ``ask`` and ``check``, their inputs and formats; 300 pods are grouped and
 counted."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that others published, retold, with answers written down before the oracle was asked.
+"""Published policies, rewritten, with answers that were written down before the oracle computed
+them.
 
-The pods are ours: ``a/w`` on Windows, ``a/l``, ``b/l`` and ``kube-system/dns`` on Linux.  A row is ``FROM TO PROTOCOL PORT:
-promise, on Windows``, one word for both.
+The pods are ours: ``a/w`` on Windows, ``a/l``, ``b/l`` and ``kube-system/dns`` on Linux. A row is
+``FROM TO PROTOCOL PORT: promise, on Windows``, or one word for both.
 """
 
 from __future__ import annotations

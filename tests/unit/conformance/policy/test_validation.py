@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico or Kubernetes refuses is refused in one line, and nothing that Calico takes is."""
+"""Objects that Calico or Kubernetes refuses are refused in one line, and no object that Calico
+accepts is refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds: filled in for the seats that there are, edited in one step, and what is expected of each cell, by claim."""
+"""Worlds: filled in for the existing seats, edited in one step, with the expected result of each
+cell, by claim."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod that is not the one that it was explains what broke, and is no fault of the probe."""
+"""If a pod was replaced by another, this explains the broken probe, and is no fault of the
+probe."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent's clock is placed on the suite's by what was asked before and heard afterwards, no more surely than that."""
+"""An agent's clock is converted to the suite's by the times of a request and its answer, and not
+more exactly than these allow."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI plugin's log: the file, the command that reads it, and the lines that are of the run."""
+"""The CNI plugin's log: the file, the command that reads it, and the lines from the time of the
+run."""
 
 from __future__ import annotations
 

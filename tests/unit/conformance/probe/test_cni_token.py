@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of a token only its end leaves the host, wherever in its payload that stands."""
+"""Only the end of a token leaves the host, wherever in the payload it stands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking into a host gives facts or ProbeBroken: ConvertTo-Json is understood, and no silence is taken for "none"."""
+"""Looking into a host gives facts or ProbeBroken: ConvertTo-Json is understood, and silence
+never counts as "none"."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers used is added up per node, and what was in use at once is read from the intervals of all of them."""
+"""The workers' use is added up per node, and the use at any one time is computed from the
+intervals of all workers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite sends and understands is what the protocol's golden examples say."""
+"""The suite sends and understands exactly the lines of the protocol's golden examples."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots bound what several processes do at once, and a process that dies gives its own back."""
+"""Slots limit what several processes do at the same time, and a process that dies releases its
+slot."""
 
 from __future__ import annotations
 

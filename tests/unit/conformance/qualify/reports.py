@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of runs that never were, claim by claim, for tests of gates and comparisons."""
+"""Invented reports, claim by claim, for tests of gates and comparisons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of one test: the worse decision counts, and only what said nothing gives way to a later one."""
+"""Two runs of one test: the worse decision counts, and a later decision replaces only an
+undecided one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two reports beside each other: worse, better, other builds, other facts, and speed beyond its noise."""
+"""Two reports compared: worse, better, other builds, other facts, and speed outside its usual
+variation."""
 
 from __future__ import annotations
 

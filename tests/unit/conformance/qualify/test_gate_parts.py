@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gate asks of each part of a claim: parts with conditions of their own, and new parts."""
+"""The parts of a claim that a gate demands: parts with conditions of their own, and new parts."""
 
 from __future__ import annotations
 

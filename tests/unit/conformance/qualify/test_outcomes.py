@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcomes of a stored report's tests are those that its run had."""
+"""The outcomes of the tests in a stored report are those of its run."""
 
 from __future__ import annotations
 

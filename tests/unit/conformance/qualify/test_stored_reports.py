@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of real runs on labs, and what comparisons, gates and reruns say of them."""
+"""Reports of real runs on labs, and what comparisons, gates and reruns print about them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cause has the moment at which a test first observed it, and the best that is known of its
+"""A cause has the time at which a test first observed it, and the best known statement about its
 layer."""
 
 from __future__ import annotations

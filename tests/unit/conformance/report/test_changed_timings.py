@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report names the timings that its run did not take from the package."""
+"""A report names the timings that differ from the packaged ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first line of a run's page, and whether it is told as a success."""
+"""The first line of a run's page, and whether it counts as a success."""
 
 from __future__ import annotations
 

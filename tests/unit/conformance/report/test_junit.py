@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JUnit files say what the run says: a word for each verdict, all of a failure's text, and what nobody heard of."""
+"""JUnit files report the same as the run: a word for each verdict, the whole text of a failure,
+and tests without a result."""
 
 from __future__ import annotations
 

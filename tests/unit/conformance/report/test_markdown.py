@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a cluster or a stranger's report names, Markdown has no markup, link, picture or
-mention of theirs."""
+"""No name from a cluster or from a foreign report becomes markup, a link, a picture or a mention
+in Markdown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One archive of a run: what was planted as secret, or as a path of this machine, is nowhere in it."""
+"""The archive of a run: no planted secret, and no planted path of this machine, is anywhere in
+it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: what a cluster named is escaped, it tells all that the report has, and it needs no network."""
+"""The page of a run: names from a cluster are escaped, everything of the report is shown, and no
+network is needed."""
 
 from __future__ import annotations
 

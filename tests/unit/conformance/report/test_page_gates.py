@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page of a run says of gates: who qualifies, what stands in the way, what was waived."""
+"""Gates on the page of a run: which builds qualify, the obstacles, and the waivers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several reports as a table: what failed stays failing, what turns there and back is flaky, what
-one report lacks is no change."""
+"""Several reports as a table: a failure stays failing, a verdict that changes and changes back
+is flaky, and a missing claim is no change."""
 
 from __future__ import annotations
 

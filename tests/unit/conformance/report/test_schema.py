@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conformance.json is as docs/schema describes it: reports that are kept fit, and its page names every part."""
+"""conformance.json follows docs/schema: stored reports fit it, and its page names every part."""
 
 from __future__ import annotations
 

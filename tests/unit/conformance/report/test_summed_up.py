@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every output counts claims by the same words, and names a cause of several claims once."""
+"""Every output counts claims by the same words, and names a cause of several claims only once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several processes of a run do once."""
+"""Work that several processes of a run share and that must be done only once."""
 
 from __future__ import annotations
 

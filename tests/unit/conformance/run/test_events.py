@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of events begins anew, has a line as soon as it is written, and ends no run."""
+"""A file of events starts empty, has each line as soon as it is written, and ends no run."""
 
 from __future__ import annotations
 

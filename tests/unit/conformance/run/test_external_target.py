@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target beyond the cluster is an option, or what a lab of the run's own says when it is ready."""
+"""The target outside the cluster comes from an option, or from the ready line of the run's own
+lab."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line about a wait is told when the wait is long, and the next wait for the same begins anew."""
+"""A line about a wait is printed if the wait is long, and the next wait for the same thing
+starts again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header says what cannot be decided by its reason, and a plan what it takes; both before anything is done."""
+"""The header lists undecidable claims by reason, and a plan estimates its cost, both before
+anything is done."""
 
 from __future__ import annotations
 

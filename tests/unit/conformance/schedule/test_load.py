@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a machine that has much to do, and how far behind it was."""
+"""Messages about a machine with a high load, and how far behind it was."""
 
 from __future__ import annotations
 

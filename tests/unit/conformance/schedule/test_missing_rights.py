@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dry run says what would not run, and names every right that is missing."""
+"""A dry run lists the tests that would not run, and every missing right."""
 
 from __future__ import annotations
 

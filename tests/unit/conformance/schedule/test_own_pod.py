@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in the cluster is not hit by its own tests, on its node or on its path to the API."""
+"""A run inside the cluster is not hit by its own tests, neither on its node nor on its path to
+the API."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which turns of the gate may overlap, who waits for whom, and that nothing stays locked."""
+"""Which turns may overlap, which test waits for which, and that nothing stays locked."""
 
 from __future__ import annotations
 

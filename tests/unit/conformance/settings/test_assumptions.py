@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assumptions as data: where timings follow from a calibration, within stated bounds."""
+"""Assumptions as data: which timings follow from a calibration, within stated bounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about images on the command line and in the images file is read, or refused in one line."""
+"""Image options and the images file are read, or refused in one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timings carry units, overrides are checked to the line, and every setting says what it means."""
+"""Timings have units, errors in overrides name the line, and every setting has a description."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search by random stories keeps the shortest with a difference, and how often it came again."""
+"""A search by random stories keeps the shortest story with a difference, and how often the
+difference occurred again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows node that is not the first is asked what an event changes there, in both directions of
-the change."""
+"""A Windows node that is not the first is probed for the effect of an event, whether the event
+opens or closes a path."""
 
 from __future__ import annotations
 

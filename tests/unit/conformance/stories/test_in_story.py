@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A story is decided event by event: what differs is told with the event, the node and the rule."""
+"""A story is decided event by event: a difference is reported with the event, the node and the
+rule."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A story is read from YAML, and says after each event what is open; shipped ones close paths."""
+"""A story is read from YAML and gives the open paths after each event; committed stories close
+paths."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's changes count as put back when none is left, no foreign value prevents it, and traffic
-flows."""
+"""A worker's changes count as restored when none is left, no foreign value prevents it, and
+traffic flows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only what a dead run left is recovered; a run that may live is named and left alone."""
+"""Only changes of a dead run are restored; a run that may be alive is named and left alone."""
 
 from __future__ import annotations
 

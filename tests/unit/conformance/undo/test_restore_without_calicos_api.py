@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes through Calico's API server are put back in its storage if that server is away."""
+"""Changes made through Calico's API server are restored in its storage if that server is away."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before anything is put back, the user is asked for what these changes take; each missing right is one line."""
+"""Before anything is restored, the user's rights for these changes are checked; each missing
+right is one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a restore, Services are asked from the nodes that were disrupted, and revived where their network is new."""
+"""After a restore, Services are probed from the disrupted nodes, and repaired on nodes whose
+network is new."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of several attempts at one test the worst counts, and a test whose attempts disagree is marked as flaky."""
+"""The worst of several attempts at one test counts, and a test whose attempts disagree is marked
+as flaky."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions name nodes and Windows builds, and the verdict that counts most is a pair's, and a build's."""
+"""Decisions name nodes and Windows builds; the verdict with the highest precedence is that of a
+pair, and of a build."""
 
 from __future__ import annotations
 

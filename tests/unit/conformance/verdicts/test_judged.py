@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result is made of what was decided: on each build that the claim is about, and of nothing else."""
+"""A result consists only of decisions, for each build that the claim is about."""
 
 from __future__ import annotations
 

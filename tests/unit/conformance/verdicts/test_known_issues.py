@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a release explains a violation whose part, versions and symptom fit, and no other."""
+"""A known issue of a release explains a violation whose part, versions and symptom fit, and no
+other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one exception or one path says of a claim."""
+"""The meaning of one exception, or of one path's result, for a claim."""
 
 import pytest
 

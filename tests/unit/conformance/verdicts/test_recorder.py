@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test may record of its claims, and when."""
+"""The values that a test may record about its claims, and when."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test that judges a standing watch ends it, and hears what it has kept beside the run's turns."""
+"""The test that judges a standing watch ends it, and receives what the watch has recorded during
+the run."""
 
 from __future__ import annotations
 

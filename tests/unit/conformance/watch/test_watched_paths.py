@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which paths the standing watch asks, and which it stops asking when pods have changed."""
+"""The paths that the standing watch probes, and those that it stops probing when pods have
+changed."""
 
 from __future__ import annotations
 

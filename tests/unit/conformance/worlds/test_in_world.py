@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world is decided cell by cell: what differs from what the oracle says is told with the rule, if it is so again."""
+"""A world is decided cell by cell: a difference from the oracle is reported with the rule, if it
+occurs again."""
 
 from __future__ import annotations
 

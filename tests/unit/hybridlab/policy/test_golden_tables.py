@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's policy code gives what Calico's own gave: lists, verdicts of both systems, panics, and edits that stay.
+"""The lab's policy code gives the same as Calico's own: lists, verdicts of both systems, panics,
+and edits that are ignored.
 
-The tables and where they come from: tests/golden/windows-policy/README.md.
+tests/golden/windows-policy/README.md describes the tables and where they come from.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes NetworkPolicy: who reaches whom under each shape of it."""
+"""Kubernetes NetworkPolicy: who reaches whom under each of its forms."""
 
 from __future__ import annotations
 

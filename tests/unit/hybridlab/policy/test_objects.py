@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Felix takes from objects that are no policies."""
+"""The data that Felix takes from objects other than policies."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variants of the classes in which Calico's policy code surprises: what must hold for all names of policies,
-for all orders and words in which they are told, and cases of our own whose answers follow from Calico's code.
+"""Variants of the cases in which Calico's policy code surprises: results that must hold for all
+names of policies and for all orders of updates, and cases of our own whose answers follow from
+Calico's code.
 
-The sources of the answers are felix/dataplane/windows (flattener.go, policysets.go, endpoint_mgr.go) and
-libcalico-go's conversion, at v3.31.7 and v3.32.1; the tables that they are variants of: tests/golden/windows-policy.
+The sources of the answers are felix/dataplane/windows (flattener.go, policysets.go,
+endpoint_mgr.go) and libcalico-go's conversion, at v3.31.7 and v3.32.1; the varied tables are those
+of tests/golden/windows-policy.
 """
 
 from __future__ import annotations

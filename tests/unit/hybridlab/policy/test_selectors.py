@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's selector language: what matches, what the canonical form is, and how a wrong one is refused."""
+"""Calico's selector language: what a selector matches, its canonical form, and how a wrong
+selector is refused."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world of pods and policies, and what the programs rendered for them decide about a packet.
+"""A small world of pods and policies, and the verdicts on packets of the programs that are rendered
+for them.
 
-The decision is made from the data plane's own shapes (programs and IP sets), by a reading of their documentation that
-shares nothing with the code under test.
+A verdict is computed from the data plane's own values (programs and IP sets), by a reading of their
+documentation that shares nothing with the code under test.
 """
 
 from __future__ import annotations

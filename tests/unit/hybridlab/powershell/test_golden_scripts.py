@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emulated PowerShell answers as a real one or refuses by name, and never otherwise (golden/README.md)."""
+"""The emulated PowerShell answers like a real one or refuses by name, and never answers
+otherwise (golden/README.md)."""
 
 from __future__ import annotations
 

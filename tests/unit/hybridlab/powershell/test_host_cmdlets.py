@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PowerShell one-liners that look into a Windows host, against a host that is known."""
+"""The PowerShell one-liners that read a Windows host, against a host with known state."""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles load typed, and what cannot be is refused with the place where it stands."""
+"""Profiles are loaded with their types, and an impossible value is refused with its place."""
 
 from __future__ import annotations
 

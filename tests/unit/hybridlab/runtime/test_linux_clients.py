@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nc, wget and agnhost connect say and return what the real ones were seen to."""
+"""nc, wget and agnhost connect print and return what the real programs were observed to print
+and return."""
 
 from __future__ import annotations
 

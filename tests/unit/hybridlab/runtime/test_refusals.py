@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of Windows hear of a refused connection as late as the lab is told, those of Linux at once."""
+"""Programs of Windows learn of a refused connection after the time that the lab's settings give,
+Linux programs at once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard input is only taken when asked for, output is whole, and logs are bounded."""
+"""Standard input is read only if requested, output is complete, and logs are bounded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod's network and streams on loopback, for applets that must not know the difference."""
+"""A pod's network and streams on loopback, for applets that must not notice the difference."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network keeps the VSID it was made with, also when another VNI is delivered later, until it is removed."""
+"""A network keeps the VSID with which it was created until it is removed, even if another VNI is
+delivered later."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows host answers from the state it is given, and does what it is told to the right thing only."""
+"""A Windows host answers from its given state, and a command changes only its target."""
 
 from __future__ import annotations
 

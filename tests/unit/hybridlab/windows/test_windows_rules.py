@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Windows node decides by itself: DSR and reserved addresses."""
+"""Decisions of a Windows node itself: DSR and reserved addresses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client stays with one backend where its build can, and what shows nothing decides nothing."""
+"""A client stays with one backend where its build supports this, and observations that show
+nothing decide nothing."""
 
 from __future__ import annotations
 

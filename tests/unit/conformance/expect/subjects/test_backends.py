@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Behind a Service every backend answers and nobody else; what one source sees of it is its own decision."""
+"""Behind a Service every backend answers and no other pod; the observations of each source are a
+decision of their own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A literal command must agree with the attempts; only one that gets through where they do not is a violation."""
+"""A literal command must agree with the attempts; only a command that connects where the
+attempts do not is a violation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions that hold during a whole interval: a path that opens for a moment is reported with its
-seconds, and silence is no denial."""
+"""Conditions that hold during a whole interval: a path that opens for a moment is reported with
+its time, and silence is no denial."""
 
 from __future__ import annotations
 

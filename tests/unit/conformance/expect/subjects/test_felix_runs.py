@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix has to run on every Ready Windows node: what counts as away, what does not, and who is to blame for it."""
+"""Felix has to run on every Ready Windows node: which states count as not running, which do not,
+and which node is to blame."""
 
 from __future__ import annotations
 

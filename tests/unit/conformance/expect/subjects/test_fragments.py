@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams above the MTU are judged path by path, and only where small ones arrive in the same rounds."""
+"""Datagrams above the MTU are judged path by path, and only if small datagrams arrive in the
+same rounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NodePort range that is closed between nodes is what the cluster lacks; one that is open says nothing."""
+"""If the NodePort range is closed between nodes, the cluster lacks an open range; an open range
+proves nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings are decided node by node, count only if they last, and are never confirmed on nodes that
-may not be read."""
+"""Readings are decided node by node, count only if they stay the same, and are never confirmed
+for nodes that may not be read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only an overlay that is dead while nodes and single nodes' pods are well is said to be blocked."""
+"""An overlay is called blocked only if it is dead while nodes, and pods within each node, can
+connect."""
 
 from __future__ import annotations
 

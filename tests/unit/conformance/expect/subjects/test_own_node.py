@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger that comes with the address of the backend's node gets in, or the limitation is gone."""
+"""A client whose packets arrive with the address of the backend's node is admitted, or the
+limitation is gone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ping is decided by lines that tell a reply, with controls; summaries and exit codes decide nothing."""
+"""Ping is decided by the lines that report a reply, with controls; summaries and exit codes
+decide nothing."""
 
 from __future__ import annotations
 

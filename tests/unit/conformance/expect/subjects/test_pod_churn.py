@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods come and go; a refusal, a next pod without network, and neither, each on its own node."""
+"""Pods start and end: a refusal, a next pod without a network, and neither of them, each on its
+own node."""
 
 from __future__ import annotations
 

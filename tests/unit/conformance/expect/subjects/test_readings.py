@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was read is compared with what a claim says; what could not be read decides nothing."""
+"""Values that were read are compared with the claim; values that could not be read decide
+nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lists that HNS holds against those that Felix may give it: two looks, and the list that fits
-best."""
+"""The lists in HNS compared with the lists that Felix may give it: two reads, and the list that
+fits best."""
 
 from __future__ import annotations
 

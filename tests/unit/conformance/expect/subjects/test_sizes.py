@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest packet is found to the byte, both ways; silence above it is a black hole, a refusal is not."""
+"""The largest packet is found to the byte, in both directions; silence above it is a black hole,
+a refusal is not."""
 
 from __future__ import annotations
 

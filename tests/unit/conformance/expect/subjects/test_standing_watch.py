@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standing watch: red with the node and the second for what opens, silent about what the run itself took away."""
+"""The standing watch: VIOLATED with the node and the second if a path opens, silent about paths
+that the run itself removed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams under a change of policy: what it may lose, and what the witness shows."""
+"""Streams under a change of policy: which streams the change may end, and what the witness
+shows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What expectations make of streams: lost and back, lost for good, paused, and pods that were not what they seemed."""
+"""How expectations judge streams: lost and opened again, lost for good, paused, and pods that
+were replaced."""
 
 from __future__ import annotations
 

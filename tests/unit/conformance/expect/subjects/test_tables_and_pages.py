@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Possible builds, source addresses, pages and issues are each decided as the documents say."""
+"""Possible builds, source addresses, pages and issues are each decided as the documents demand."""
 
 from __future__ import annotations
 

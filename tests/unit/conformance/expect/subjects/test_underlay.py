@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results about the overlay say whether nodes stood in several underlay subnets; which nodes share one is read."""
+"""Results about the overlay say whether nodes are in several underlay subnets; the subnets of
+nodes are read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection and a refusal show that a pod gets out of the pools; silence shows that it does
-not."""
+"""A connection or a refusal shows that a pod reaches addresses outside the pools; silence shows
+that it does not."""
 
 from __future__ import annotations
 

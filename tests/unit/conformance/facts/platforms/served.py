@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters of ``clusters/*.yaml``, served by the fake API server: each is objects as an installation leaves them."""
+"""Clusters of ``clusters/*.yaml``, served by the fake API server: each has the objects that an
+installation leaves."""
 
 from __future__ import annotations
 

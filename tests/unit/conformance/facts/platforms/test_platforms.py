@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found out about clusters as platforms make them, and the page that says so."""
+"""The facts that detection finds on recorded clusters of many platforms, and the page that lists
+them."""
 
 from __future__ import annotations
 

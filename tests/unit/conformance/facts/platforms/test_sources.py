@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that compares sources fetches each by git, and names those that are otherwise."""
+"""The command that compares sources fetches each with git, and names those that differ."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters that no installation makes by itself and somebody has all the same: recorded ones, changed in one thing."""
+"""Clusters that no installation creates but that exist all the same: recorded clusters with one
+change."""
 
 from __future__ import annotations
 

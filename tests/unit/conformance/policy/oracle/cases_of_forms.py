@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of forms that look odd: of selectors, of how they are composed, of ports and of tiers."""
+"""Literal cases of odd-looking forms: of selectors and their combinations, of ports and of
+tiers."""
 
 from __future__ import annotations
 

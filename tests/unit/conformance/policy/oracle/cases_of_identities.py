@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of who a peer is: several names and terms, labels that Calico adds, values that are empty."""
+"""Literal cases about the identity of a peer: several names and terms, labels that Calico adds,
+empty values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each reader of a field returns what the field says, and refuses everything else in one line."""
+"""Each reader of a field returns the field's value, and refuses everything else in one line."""
 
 from __future__ import annotations
 

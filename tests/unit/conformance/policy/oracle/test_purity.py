@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle and what it stands on ask no clock, no chance, no file and no cluster."""
+"""The oracle and the modules below it use no clock, no chance, no file and no cluster."""
 
 from __future__ import annotations
 
