@@ -56,7 +56,7 @@ class Source:
     title: str
     url: str
     where: str = ""
-    """Versions of the document, or the path in the source code."""
+    """The document's versions, or the path in the source code."""
 
     def __str__(self) -> str:
         """Return ``Calico for Windows, Requirements (v3.16-v3.32)``."""
