@@ -77,8 +77,8 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Delete and create all policies again, label and annotate each, and add policies that
-        select none of their pods.
+        """Delete and create all policies again, label and annotate each of them, and add policies
+        that select no pod of the test.
 
         These additional policies are created, deleted, and created again.
         """
@@ -132,7 +132,7 @@ class Policy:
         labels = ", ".join(target.label for target in targets)
         for target in reversed(targets):
             try:
-                # not every user may read accounts
+                # not every user may read service accounts, so their end is not awaited
                 self._applied.remove(target, "its test is over", wait=target.kind != ACCOUNT)
             except SuiteError as error:
                 errors.append(error)
