@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test's expectations need to know about their surroundings: where results go, which cluster
-it is, how long to wait."""
+"""The surroundings of a test's expectations: the sink of their results, the cluster, and the time
+limits."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Pace:
     """The reasons for which a test waits longer than its timings say."""
 
     machine: Machine = field(default_factory=Machine)
-    """The machine that the suite runs on: how late it is."""
+    """Measures how late the suite's own machine is."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
     """The paths that earlier tests found open. It also says whether a path that loses connections
     may be probed again at the run's end."""

@@ -114,9 +114,9 @@ class Path:
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Map each clock to the moments on it at which attempts began that connected, in order."""
+    """Map each clock to the moments on it at which successful attempts began, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
-    """The same moments on the suite's clock, each with its possible error."""
+    """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
     """s. The time of the first attempt that connected, counted as :attr:`Try.asked`."""
     _lost: float = -float("inf")

@@ -53,8 +53,8 @@ class Source:
     held_until: float = 0.0
     """The time when the source is checked again after its attempts were not sent."""
     sooner: float | None = None
-    """The time when it is due earlier than by its cadence. None: not known, since something
-    changed."""
+    """The time when the source is due, if that is earlier than by its cadence. None: it must be
+    computed again, since something changed."""
 
     @property
     def resting(self) -> list[PathState]:

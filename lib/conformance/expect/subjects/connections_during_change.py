@@ -259,7 +259,8 @@ class ConnectionsDuringChange:
             for witness in witnesses:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
-            # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
+            # A lost stream is itself a witness. If new connections fail, the other witnesses cannot
+            # connect either.
             self._come_back(chosen, because)
             raise
         observed = self.expect.clock.monotonic()

@@ -267,7 +267,7 @@ class _OfNode:
         """Return whether a pod may have been gone: its address soon belongs to another pod."""
         noticed = max(
             self.expect.timings.of(end.os).pod_ready for end in path.ends
-        )  # so long its successor is awaited
+        )  # the watch waits this long for a pod's successor
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
