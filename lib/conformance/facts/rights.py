@@ -135,7 +135,7 @@ OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
         for verb in ("create", "delete")
     ),
 }
-"""The same for tests that change the whole cluster (roles of these names, in addition to
+"""The rights for tests that change the whole cluster (roles of these names, in addition to
 disruptive)."""
 RBAC_ROLES: Mapping[str, str] = {
     "pods": "standard", "policies": "standard", "disruption": "disruptive",

@@ -182,7 +182,7 @@ class BgpFacts:
             reported = str(spec.get("peerIP") or "")
             address = (
                 "" if reported.count(":") > 1 else reported.partition(":")[0]
-            )  # IPv6 is nothing for Windows; or a port
+            )  # no IPv6 on Windows; a port may follow an IPv4 address
             if not address or address in addresses or (spec.get("node") or windows) != windows:
                 continue
             chosen = calico(spec.get("nodeSelector")).selects(nodes[windows].labels)
