@@ -181,7 +181,8 @@ def _pod(wanted: Wanted, account: str) -> Obj:
         volumes.append({"name": "files", "configMap": {"name": wanted.name}})
     spec: Obj = {
         "restartPolicy": "Never",
-        # Process 1 ignores a SIGTERM that comes before its handler is there; so no container's is.
+        # A process with id 1 ignores a SIGTERM that arrives before its handler is installed. In a
+        # shared process namespace, no process of these containers has id 1.
         "shareProcessNamespace": True,
         "serviceAccountName": account,
         "terminationGracePeriodSeconds": GRACE,
