@@ -250,9 +250,7 @@ class _Restorer:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except (
-            Exception
-        ) as error:  # a healer that is broken must not keep the others from being run
+        except Exception as error:  # a broken healer must not prevent the others from running
             return Restored(
                 entry,
                 Outcome.FAILED,
