@@ -151,7 +151,7 @@ def refusal(
     elif status >= 400:
         refused = ApiRefused.from_response(status, phrase, data, request)
     if refused:
-        with contextlib.suppress(ValueError):  # a date
+        with contextlib.suppress(ValueError):  # the header may also be a date
             refused.retry_after = max(0.0, float(named.get("retry-after", 0)))
     return refused
 

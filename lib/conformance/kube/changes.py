@@ -266,7 +266,7 @@ class Changes:
                 return ""
             if (
                 refusal.code == 429 or "PodDisruptionBudget" in refusal.message
-            ):  # 500: several of them select the pod
+            ):  # 500: several budgets select the pod
                 return refusal.explained
             raise
         return ""

@@ -57,7 +57,7 @@ class Connection:
         configuration = access.configuration
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
-        configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
+        configuration.keep_alive = True  # some gateways drop an idle connection without notice
         self._api = self._pools()
         self._lock = threading.Lock()
 
@@ -109,7 +109,7 @@ class Connection:
         """
         if self.access.renewal is None:
             return False
-        with self._lock:  # else somebody else has renewed them meanwhile
+        with self._lock:  # otherwise another thread has renewed them meanwhile
             return self._authorization() != refused or self._renew(self.access.renewal)
 
     def _renew(self, renewal: Renewal) -> bool:
@@ -131,7 +131,7 @@ class Connection:
 
         A key may occur repeatedly.
         """
-        from urllib3 import HTTPHeaderDict  # comes with the client
+        from urllib3 import HTTPHeaderDict  # a dependency of the official client
 
         renewal = self.access.renewal
         with self._lock:  # sources and hooks are not thread-safe

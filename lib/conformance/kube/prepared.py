@@ -38,7 +38,7 @@ OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}-elsewhere": ELSEWHERE,
     "-prepull": {},
 }
-"""The same for namespaces that a run has only once."""
+"""The endings of the names of namespaces that a run has only once, with their labels."""
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
     ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),
