@@ -122,7 +122,7 @@ def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
 
 @functools.cache
 def _fields(kind: Any, arguments: tuple[Any, ...]) -> dict[str, tuple[Any, Callable[..., Any]]]:
-    """Map each field of a dataclass to its annotation and what reads it."""
+    """Map each field of a dataclass to its annotation, and to the function that reads it."""
     variables = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
     hints = typing.get_type_hints(kind)
     filled = ((name, _filled(hint, variables)) for name, hint in hints.items())

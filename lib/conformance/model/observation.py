@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     NO_SUCH_NAME = "NO_SUCH_NAME"
     """DNS: NXDOMAIN, or no record of that type; ``rcode`` says which."""
     DNS_FAILED = "DNS_FAILED"
-    """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
+    """DNS: no answer, SERVFAIL, REFUSED, or a garbled answer; ``detail`` says which."""
 
 
 ARRIVED = frozenset(
