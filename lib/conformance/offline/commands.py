@@ -15,7 +15,7 @@ from conformance.policy.reach import Reach
 from conformance.printing import plain, say
 
 CLUSTER = "cluster"
-"""The word for the cluster that a kubeconfig names, in place of a file."""
+"""The word that, in place of a file, stands for the cluster of a kubeconfig."""
 FORMATS = ("text", "json", "markdown", "html")
 DESCRIPTIONS = {
     "": "Print who reaches whom under these policies: as promised, on Windows, and by release.\n"
