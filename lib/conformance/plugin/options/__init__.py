@@ -153,7 +153,7 @@ OF_TYPE: dict[str, dict[str, Any]] = {
     "--explore": {"type": float},
     "--seed": {"type": int, "default": 1},
 }
-"""Options that take no text."""
+"""Options whose value is not a text."""
 
 
 def help_lines(command: str) -> list[str]:
@@ -224,7 +224,7 @@ def read_choice(config: pytest.Config) -> Choice:
     for words, described in (entry for group in OPTIONS.values() for entry in group.items()):
         name, _, takes = words.partition("=")
         is_once = takes and not described.endswith("(repeatable)")
-        # A job's variable that is not set must take no gate or cluster away.
+        # An unset variable of a CI job must not silently remove a gate or the cluster.
         if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
             raise UsageProblem(f"{name}= has no value: leave it out, or give one")
         if is_once and given[name] > 1:
