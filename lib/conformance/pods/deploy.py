@@ -163,7 +163,7 @@ class Pods:
         made = [self._object(wish) for wish in wishes]
         nodes = [wish.node.name for wish in wishes]
         if lack := gone(self.kube, nodes) or self.watch.lost(nodes):
-            raise lack  # else the scheduler would look for it until patience ends
+            raise lack  # otherwise the scheduler would search for the node until the time limit
         for wish in wishes:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         with ThreadPoolExecutor(max_workers=16) as pool:
@@ -357,7 +357,8 @@ class Pods:
         """Delete this worker's namespaces, or its objects in prepared namespaces, and wait until
         they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
-        for pod in self._on_lost_nodes():  # else a dead kubelet would have to report its end
+        # otherwise a dead kubelet would have to report the pod's end
+        for pod in self._on_lost_nodes():
             self.changes.delete(pod, "its node was lost", grace=0)
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)

@@ -227,7 +227,8 @@ class Services:
                 made, f"makes {seat} reachable by {kind}", namespace=backend.namespace
             )
             self._there[here] = self.read(done or made, Group([backend]))
-        return replace(self._there[here], backends=(backend,))  # which may have been replaced since
+        # the pod may have been replaced since
+        return replace(self._there[here], backends=(backend,))
 
     def over(self, backends: Group, kind: str) -> Service:
         """Return the Service of this file under ``manifests/services`` over all pods of a role, or
@@ -272,7 +273,7 @@ def cluster_domain(kube: Kube) -> str:
     for name in COREDNS:
         try:
             config = kube.find("v1", "ConfigMap", name, "kube-system")
-        except ApiRefused:  # no right to read it
+        except ApiRefused:  # the user may not read it
             continue
         text = str(((config or {}).get("data") or {}).get("Corefile") or "")
         found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)

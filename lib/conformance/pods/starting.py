@@ -14,7 +14,7 @@ from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.verdicts.meaning import of_error
 
-__tracebackhide__ = True  # a failure shows the line of the test
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
 """States of containers with a wrong image or program; the pod's network existed before."""

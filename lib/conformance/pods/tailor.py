@@ -65,7 +65,7 @@ def deployment(
     spec["nodeSelector"] = selector
     if (
         "kubernetes.io/hostname" not in selector
-    ):  # pin through the scheduler all the same: webhooks rely on it
+    ):  # the node is also required by affinity, since webhooks rely on it
         spec["affinity"] = on_nodes(node.name)
     return made
 
