@@ -224,14 +224,16 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Yield the attempts: all of PORTS between the first seats of each kind, to which worlds refer;
-    and one entry of PORTS, in turn, between these seats and the seats of other nodes, in both
-    directions.
+    """Yield the attempts.
 
-    With members, a pair of seats that are both no members is tried only between first seats, with
-    one entry of PORTS in turn: worlds without events show how policies are read there. Every
-    Windows node is then tried with all of PORTS, because an event may change the answer for only
-    one of them.
+    Worlds refer to the first seat of each kind. Between these seats, every entry of PORTS is tried.
+    Between them and the seats of other nodes, in both directions, one entry of PORTS is tried, a
+    different one for each pair in turn.
+
+    In a story there are members, too. A pair without a member is then tried only between first
+    seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
+    A pair with a member is tried with all of PORTS on every Windows node, because an event may
+    change the answer for only one entry.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
