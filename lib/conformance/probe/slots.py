@@ -36,7 +36,7 @@ class Slot:
         descriptor = self._descriptor
         self._descriptor = -1
         if descriptor >= 0:
-            given_back_at = time.monotonic()  # before another can take it
+            given_back_at = time.monotonic()  # read before another process can take the slot
             os.close(descriptor)
             self._owner.note(self, given_back_at)
 
