@@ -85,7 +85,7 @@ class RunDirectory:
         latest = reports / "latest"
         run._before = latest.readlink() if latest.is_symlink() else None
         fresh = reports / f".latest-{run_id}"
-        with suppress(OSError):  # a volume may have no links, and nothing of a run needs this one
+        with suppress(OSError):  # the volume may not support links, and no run needs this link
             fresh.symlink_to(run.path.name)
             fresh.replace(latest)
         return run, run_id
