@@ -42,7 +42,7 @@ class PlannedTest:
     needs: Needs
     """The test's own needs and those of its claims."""
     uses: tuple[str, ...] = ()
-    """Needs for which it requires rights (``conformance.facts.rights.NEEDS``), read from its
+    """Needs of the test that require rights (``conformance.facts.rights.NEEDS``), read from its
     fixtures and claims."""
     otherwise: bool = False
     """If Calico policies cannot be written, the test applies the same policy in Kubernetes' API."""
