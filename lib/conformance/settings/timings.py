@@ -219,7 +219,7 @@ class RunTimings:
     """s. How long a run waits for a run lock that another run holds; then it stops and names the
     holder."""
     lock_poll: float
-    """s. The pause between two checks of this lock."""
+    """s. The pause between two checks of the run lock while a run waits for it."""
     abandoned: float
     """s. The age from which objects of another machine's run count as abandoned. It is longer than
     any run, since a run that does not disrupt gives no sign of life (Calico's own Windows lanes
@@ -262,9 +262,9 @@ class RunTimings:
     is interrupted, and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``) and
     become ready."""
     exclusive_limit: float
-    """s. The same for a test that has nodes or the cluster to itself: each of four Windows nodes
-    may be drained, restarted and get pods again, in addition to ``vni_delivery``. The restoring
-    afterwards is not interrupted."""
+    """s. The limit for the set-up and body of a test that has nodes or the cluster to itself: each
+    of four Windows nodes may be drained, restarted and get pods again, in addition to
+    ``vni_delivery``. The restoring afterwards is not interrupted."""
     workers_per_windows_node: int
     """workers. The number that ``-n auto`` starts if Windows nodes limit it; 2 until a real node is
     shown to carry more. ``--workers-per-windows-node`` replaces it."""
