@@ -70,7 +70,7 @@ class Exploring:
                 report_multiple_bugs=False,
             )(given(stories())(self._try))
         )
-        # what was found is kept, whether or not hypothesis observed it again
+        # a difference is stored when it is found, so these errors need no report
         with suppress(Nonconformance, HypothesisException, TimeOver):
             search()
         sink = self.first.context.sink
@@ -100,7 +100,7 @@ class Exploring:
             return
         if self._shortest is None:
             self._repeated = sum(self._run(story) is not None for _ in range(REPEATS))
-            # it is made shorter for as long as it was searched for
+            # to make the story shorter may take as long as the search took
             searched = clock.monotonic() - (self._end - 60 * self.minutes)
             self._end = clock.monotonic() + searched
         self._keep(story, failed)

@@ -61,8 +61,8 @@ class Members:
     def come(self, **other: str) -> None:
         """Make sure that each node with seats has a member; members that exist stay.
 
-        ``other``: words that are not as in WORDS. Raise EnvironmentBroken if a member is not ready
-        in time.
+        ``other``: words that differ from those in WORDS. Raise EnvironmentBroken if a member is not
+        ready in time.
         """
         there = {seat.node for seat in self.seats.seats if not seat.member}
         self._nodes = {
@@ -217,7 +217,8 @@ class Members:
         why = "the words that a story's pod waits for"
         changes = self.deployer.changes
         changes.apply(made, why, namespace=self.namespace)
-        if node.name in self.seats.members:  # its kubelet reads them again when the pod changes
+        # the changed annotation makes its kubelet read the words again
+        if node.name in self.seats.members:
             changes.patch(
                 self._reference(node.name), {"metadata": {"annotations": {TOLD: str(words)}}}, why
             )
