@@ -154,7 +154,8 @@ class _Inventory:
         entries, refused, unreadable = self._judged(run, journal or {})
         return Leftovers(
             run=run,
-            life=liveness.of(own or made),  # more may write journals and leases than namespaces
+            # if there are journals or leases: fewer users may write namespaces
+            life=liveness.of(own or made),
             since=min(map(_made_at, made), default=self.now),
             entries=entries,
             refused=refused,
