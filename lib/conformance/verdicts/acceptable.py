@@ -66,7 +66,7 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
             if not decision.about or build in decision.about
         )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
-            # What ended the test belongs to no node.
+            # The verdict comes from the test's end, which concerns no node.
             found.append(BuildVerdict(result.verdict, result.reason, ("",)))
     return found
 

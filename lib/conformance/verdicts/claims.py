@@ -138,8 +138,7 @@ class ClaimOutcome:
     @property
     def on_builds(self) -> str:
         """Return ``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the
-        verdict is of no build.
-        """
+        verdict belongs to no build."""
         return on_builds(self.claim.kind, self.verdict, self.builds)
 
 
@@ -148,9 +147,7 @@ def on_builds(
 ) -> str:
     """Return the text of :attr:`ClaimOutcome.on_builds` for a claim of a given kind."""
     found = by_key((verdict, build) for build, verdict in builds.items())
-    if (
-        verdict not in found
-    ):  # what ended its test belongs to no node, and would be read as a build's
+    if verdict not in found:  # the verdict comes from a test's end, which concerns no build
         return ""
     if list(found) == [verdict]:
         return f"on {', '.join(builds)}"
