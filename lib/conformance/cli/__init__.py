@@ -186,7 +186,7 @@ OF_JOBS = {
         examples=("calico-conformance hold /results/POD",),
     ),
     "merge": Command(
-        "make one report of several runs of one cluster; exit code: as of a single run of it all",
+        "make one report of several runs of one cluster; exit code: that of one run of everything",
         None,
         examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -242,7 +242,7 @@ def _commands() -> dict[str, Command]:
             {
                 "--kubeconfig": {
                     **file,
-                    "help": "the administrator's (default: what KUBECONFIG names)",
+                    "help": "the administrator's kubeconfig (default: what KUBECONFIG names)",
                 },
                 "--context": {"metavar": "NAME", "help": "context in it"},
                 "--server": {
@@ -265,7 +265,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--namespaces-prefix": {
                     "metavar": "PREFIX",
-                    "help": "make what `namespaces PREFIX` prints, and a user of that role alone",
+                    "help": "make what `namespaces PREFIX` prints, and a user with only that role",
                 },
                 "--workers": {
                     **workers,
@@ -327,7 +327,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "matrix": Command(
-            "claims by runs, of several reports or of a folder that has them; worst first",
+            "claims by runs, from several reports or a folder of reports; worst first",
             matrix,
             {
                 "reports": {**report, "metavar": "REPORT", "nargs": "+"},
@@ -428,7 +428,7 @@ def _commands() -> dict[str, Command]:
             examples=("calico-conformance calibration diff lab.json lane.json",),
         ),
         "claims": Command(
-            "list the claims; of each ID its statement, sources, how it is checked, its tests",
+            "list the claims; for each ID its statement, sources, check and tests",
             _claims,
             {
                 "ids": {"nargs": "*", "metavar": "ID", "help": "CONN-1 ... (default: a list)"},
@@ -439,7 +439,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "kinds": Command(
-            "list the kinds of clusters; of a NAME each claim's verdict on a healthy cluster",
+            "list the kinds of clusters; for a NAME each claim's verdict on a healthy cluster",
             _kinds,
             {"kind": {"nargs": "?", "default": "", "metavar": "NAME", "help": "bgp, aks ..."}},
             examples=("calico-conformance kinds", "calico-conformance kinds bgp"),

@@ -150,7 +150,7 @@ class VniChange:
                 delivery = self.delivery
                 raise EnvironmentBroken(
                     f"{first_line(refused)}; the HNS network of node {node} keeps VSID {delivery.before}, the VNI is "
-                    f"{delivery.vni}; what is not put back after the test:  pytest --restore"
+                    f"{delivery.vni}; to restore what the test leaves:  pytest --restore"
                 ) from refused
         self.now = self.demo_pods()
         self.expect.context.sink.attach(

@@ -60,7 +60,7 @@ class Policy:
         objects = manifest.load(MANIFESTS / self._path)
         idle = placeholders.unused(objects, list(named))
         if idle:
-            raise UsageProblem(f"manifest {self._path} has no setting of {', '.join(idle)}")
+            raise UsageProblem(f"manifest {self._path} has no placeholder for {', '.join(idle)}")
         known = placeholders.values(namespace=into, run=self._applied.changes.run.run, **named)
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))

@@ -96,7 +96,7 @@ def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
         return "a world has nothing cluster-scoped but policies and tiers"
     if not any(name in meta["name"] for name in namespaces):
         return (
-            f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+            f"{meta['name']} may also be another worker's: its name must contain ${{a}} or ${{b}}"
         )
     if obj["kind"] == guard.TIER:
         return ""

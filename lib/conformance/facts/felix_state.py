@@ -41,7 +41,7 @@ def felix_on(
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     return [
-        f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
+        f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node was found'}"
         for node in dict.fromkeys(nodes)
         if not unwell_only or (node in pods and _is_unwell(pods[node]))
     ]

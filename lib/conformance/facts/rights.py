@@ -57,8 +57,8 @@ DEPLOYING: tuple[Right, ...] = (
 
 POLICIES: tuple[Right, ...] = (
     Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
-    Right("create", "serviceaccounts", needed_for="tell pods apart by their account"),
-    Right("patch", "serviceaccounts", needed_for="tell pods apart by their account"),
+    Right("create", "serviceaccounts", needed_for="distinguish pods by their account"),
+    Right("patch", "serviceaccounts", needed_for="distinguish pods by their account"),
     Right("delete", "serviceaccounts", needed_for="remove an account"),
     *(
         Right(verb, resource, group, needed_for="apply the policies under test and remove them")

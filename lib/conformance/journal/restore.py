@@ -112,7 +112,7 @@ class _Restorer:
         run = self.journal.run.run
         result = None
         try:
-            if why := refusal(entry) or (entry.run != run and f"it speaks of run {entry.run}"):
+            if why := refusal(entry) or (entry.run != run and f"it names run {entry.run}"):
                 return self._refused(entry, why)
             result = (
                 Restored(entry, Outcome.UNCHANGED, entry.label)
@@ -151,7 +151,7 @@ class _Restorer:
         return Restored(
             entry,
             Outcome.FAILED,
-            f"{entry.label}: the object does not hold still",
+            f"{entry.label}: the object was changed during each try",
             "pytest --restore",
         )
 

@@ -184,7 +184,7 @@ class Kube(Connection):
         if failed.dead:
             why = getattr(self.access.renewal, "problem", "")
             self.reach.end(
-                f"the API server takes the credentials of {self.access.user} no more: {error}"
+                f"the API server no longer accepts the credentials of {self.access.user}: {error}"
                 f"{f'; they were not renewed: {why}' if why else ''}"
             )
         if isinstance(error, ApiRefused):

@@ -87,7 +87,7 @@ def _reach_options(parser: argparse.ArgumentParser) -> None:
 
 def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a file, a folder, -, cluster, or a column")
-    parser.add_argument("new", metavar="NEW", help="the same: promise, windows, v3.31 are columns")
+    parser.add_argument("new", metavar="NEW", help="like OLD; promise, windows, v3.31 are columns")
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="objects that both sides have, too"
     )

@@ -189,7 +189,7 @@ class Summary:
             "the system is not known, so it is judged as a Linux and as a Windows pod": (
                 reach.of_unknown_system
             ),
-            "nothing says who the members are of Service": [
+            "no object names the members of Service": [
                 "/".join(one) for one in sorted(reach.world.unknown_services)
             ],
             "passed over, no pod and no policy": passed_over(reach.world),

@@ -213,7 +213,7 @@ def changeable(kube: Kube) -> Iterator[Obj]:
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
     """Return why an entry is not confirmed, or why this is not known."""
     if entry.run not in ("", run):
-        return f"it speaks of run {entry.run}"
+        return f"it names run {entry.run}"
     try:
         return believed(kube, entry)
     except SuiteError as error:

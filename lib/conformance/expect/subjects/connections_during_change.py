@@ -174,7 +174,7 @@ class ConnectionsDuringChange:
                 self._say(
                     stream,
                     of_chance(None),
-                    f"{text}it may lose it; --windows-calico-version names it",
+                    f"{text}Calico may reset it; name the version by --windows-calico-version",
                 )
             elif left_alone and state.lost:
                 wrong.append(
@@ -185,7 +185,7 @@ class ConnectionsDuringChange:
             elif left_alone or state.lost:
                 self._say(stream, of_chance(True), because)
             else:
-                text = f"{state.label}: {state.words}, where Calico {version} may lose it"
+                text = f"{state.label}: {state.words}, and Calico {version} may reset it"
                 self._say(stream, of_chance(False), text)
         if wrong:
             raise wrong[0]

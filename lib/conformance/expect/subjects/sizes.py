@@ -190,8 +190,8 @@ class Sizes(Subject):
             forbidden = [
                 observation for observation in above if observation.verdict is Verdict.PROHIBITED
             ]
-            # meanwhile, the path has reported the size (ICMP fragmentation needed), and the sender's
-            # system obeys
+            # meanwhile, the path has reported the size (ICMP fragmentation needed), and the system
+            # obeys
             if forbidden:
                 return Carried(
                     mtu=carried.mtu,

@@ -353,8 +353,8 @@ class _OfNode:
         since = f"{ended - pause['released']:.0f} s after {test} ended"
         if not same or self._may_be_gone(path, ended):
             return EnvironmentBroken(
-                f"the path {path.way} of node {self.node} is open {since}, but its pods are others "
-                "than those that were closed before, or changed since"
+                f"the path {path.way} of node {self.node} is open {since}, but its pods were "
+                "replaced or changed since the path was closed"
             )
         second = f"second {began - self.kept.began:.0f} of the watch"
         so = f"was lost in {second} ({self._then(began)}) and is not back {since}"
@@ -374,7 +374,7 @@ class _OfNode:
                 continue
             lasted = f"for {until - began:.1f} s from second {began - self.kept.began:.0f} of the watch on"
             if until - began <= self._patience(path):
-                self.notes.append(f"what is allowed was not open {lasted}")
+                self.notes.append(f"an allowed path was not open {lasted}")
                 continue
             if not self._was_free(began, until):
                 return ControlBroken(
@@ -386,7 +386,7 @@ class _OfNode:
                 path,
                 stretch,
                 "CONNECTED",
-                f"closed what it allows ({self._then(began)})",
+                f"closed a path that it allows ({self._then(began)})",
                 lasted,
                 turned=True,
             )
