@@ -170,7 +170,7 @@ def syns(scene: Scene) -> None:
                 )
                 for system in sorted({one.os for one in scene.servers})
             }
-            if client.os == "windows":  # its server is one whose packets are not captured
+            if client.os == "windows":  # no packets are captured at its server
                 denials["time-out/windows"] = replace(
                     denials["tcp-denied/windows"], give_up_after=TIME_OUT
                 )

@@ -346,10 +346,10 @@ class Felix:
             )
 
     def watched(self, node: str) -> Callable[[], str]:
-        """Return a function that describes what replaced Felix of a node since now; empty: Felix
-        has not ended.
+        """Return a function that reports whether Felix on a node has ended since this call. The
+        function describes the pod or process that replaced Felix; empty: Felix has not ended.
 
-        Raise ProbeBroken, or MissingCapability if nothing of it can be observed.
+        Raise ProbeBroken, or MissingCapability if Felix cannot be observed.
         """
         before = self._life(node)
 

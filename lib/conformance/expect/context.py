@@ -135,8 +135,9 @@ class Context:
     world: World = field(default_factory=World)
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
-    """The claim and the part that all decisions are about; empty: all claims and parts of the test.
-    A part without a claim means the part of this name of each of the test's claims."""
+    """The claim and the part that all decisions are about. Empty: all claims and parts of the test.
+    If there is a part without a claim, the part with this name counts for each of the test's
+    claims."""
     at: Side | None = None
     """The end whose node enforces the policies; None: the end that the newest change of policy
     names."""

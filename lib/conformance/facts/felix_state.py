@@ -18,7 +18,7 @@ WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")
 """Matches the lines of Felix' log that a message about policy shows; all other lines are in the
 failure's bundle."""
 SHOWN = 160
-"""The number of characters of such a line that are shown."""
+"""The number of characters of a log line that are shown."""
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0

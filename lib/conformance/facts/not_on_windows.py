@@ -24,7 +24,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class NotOnWindows:
-    """Reads the facts about such features for one worker."""
+    """Reads, for one worker, the facts about features that only Linux nodes have."""
 
     calico: CalicoObjects
 

@@ -190,7 +190,7 @@ def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
 WHOLE_CLUSTER = frozenset(
     {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
 )
-"""Those of the resources which tests write that are in no namespace."""
+"""The resources without a namespace, among those that tests write."""
 
 
 def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:

@@ -104,7 +104,7 @@ class ForeignPolicies:
     def one_look(self) -> Iterator[None]:
         """Read the policies, and the objects that they select, at most once in this block.
 
-        A failure may affect thousands of paths, and each of them asks.
+        A failure may affect thousands of paths, and each path would read them again.
         """
         self._is_current = False
         try:
@@ -261,8 +261,8 @@ class ForeignPolicies:
     def _candidates(
         self, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the foreign policies observed so far, without those under which the path once had
-        the other result."""
+        """Return the foreign policies observed so far, without the policies under which the path
+        once had the opposite result."""
         snapshots = [snapshot]
         if times.since and not lasting:
             snapshots += [past for past in self._snapshots if past.at >= times.since]

@@ -2,7 +2,7 @@
 """Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
 made.
 
-It does not journal or restore; callers that do so wrap ``Changes.make``.
+It does not journal or restore; callers that journal wrap ``Changes.make``.
 """
 
 import json

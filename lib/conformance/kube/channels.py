@@ -200,7 +200,8 @@ def send(channel: Any, data: bytes) -> None:
 
 
 def close_stdin(channel: Any) -> None:
-    """Signal the end of standard input; only v5 can do so, a v4 server never closes it."""
+    """Signal the end of standard input. Only protocol v5 has a signal for it; a v4 server never
+    closes the command's standard input."""
     if channel.subprotocol == V5:
         channel.send_binary(bytes([CLOSE, STDIN]))
 

@@ -266,9 +266,8 @@ class Waits:
         return "\n".join(lines)
 
     def _closed(self, pod: Obj) -> str:
-        """Return ``, node windows-1 is cordoned`` for each node that the pod selects and that
-        takes no such pods.
-        """
+        """Return ``, node windows-1 is cordoned`` for each node that the pod selects, but that
+        takes no new pods."""
         try:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])

@@ -90,7 +90,7 @@ class Observation:
     body: bytes = b""
     answers: tuple[str, ...] = ()
     rcode: str = ""
-    """DNS, for NO_SUCH_NAME: ``NOERROR``: a queried name exists and lacks such records;
-    ``NXDOMAIN``."""
+    """DNS, for NO_SUCH_NAME. ``NOERROR``: a queried name exists, but has no record of this type.
+    ``NXDOMAIN``: no queried name exists."""
     tries: int = 1
     """How often this attempt was sent because of transport errors before it was carried out."""

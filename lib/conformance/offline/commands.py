@@ -125,7 +125,7 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
-    """Return the objects of files, and of the cluster if the word for it is given."""
+    """Return the objects of files, and of the cluster if :data:`CLUSTER` is given."""
     paths = [path for path in files if path != CLUSTER]
     wants_cluster = len(paths) < len(files) or (not files and options.kubeconfig)
     found = inputs.files(paths)

@@ -54,7 +54,7 @@ class Wish:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of the pod in addition to those of its manifest."""
     account: str = ""
-    """Its service account; empty: the default one."""
+    """Its service account; empty: the default account."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
     never_ready: bool = False

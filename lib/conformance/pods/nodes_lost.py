@@ -66,7 +66,8 @@ class NodeWatch:
         return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Map each of these nodes that died in this way to the reason."""
+        """Map each of these nodes that died to the reason, if neither Calico nor this run may be
+        the cause."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)

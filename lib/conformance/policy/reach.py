@@ -99,7 +99,7 @@ class Group:
     own: Mapping[Direction, Own]
     """Empty: these ends are no pods."""
     observations: tuple[int, ...]
-    """For each peer in the rules a number, equal if the peer matches the same properties."""
+    """A number for each peer of the rules; groups with equal numbers are alike to that peer."""
 
     @property
     def first(self) -> End:

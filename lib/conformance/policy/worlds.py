@@ -39,9 +39,9 @@ SEAT_LABELS = {
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
 }
-"""In addition, each seat has ``os`` and the labels of ``SEAT``. ``z`` exists and is empty. ``team``
-has the value of the other namespace's label, to show whether a selector was applied to the right
-labels."""
+"""Labels of seats, by space and operating system; each seat also has ``os`` and the labels of
+``SEAT``. ``z`` exists and is empty. ``team`` has the value of the other namespace's label, to show
+whether a selector was applied to the right labels."""
 SEAT = {"seat": "yes"}
 """The labels of every seat."""
 ACCOUNT = "teller"
@@ -105,7 +105,7 @@ class World:
 
     @property
     def puts(self) -> list[Obj]:
-        """Return the objects that its edit creates or replaces."""
+        """Return the objects that the world's edit creates or replaces."""
         put = self.then.get("put") or []
         return put if isinstance(put, list) else [put]
 

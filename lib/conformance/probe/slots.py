@@ -121,8 +121,8 @@ class Slots:
         return settled.last
 
     def wanted(self, name: str) -> bool:
-        """Return whether any process waits for such a slot; two that ask at the same moment may
-        both get True."""
+        """Return whether any process waits for a slot of this name. Two processes that ask at the
+        same moment may both get True."""
         with self._lock_file(name) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

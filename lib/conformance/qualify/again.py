@@ -25,7 +25,8 @@ AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdic
 BAD = frozenset(
     {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN}
 )
-"""A merged result takes such a verdict from any of its decisions, if it is worse than its own."""
+"""Verdicts that a merged result takes over from any of its decisions, if they are worse than its
+own verdict."""
 FLAKY = "FLAKY"
 
 

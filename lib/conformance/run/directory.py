@@ -161,7 +161,7 @@ class RunDirectory:
         (self.watches / file_name(name)).unlink(missing_ok=True)
 
     def write(self, folder: Path, worker: str, content: Any) -> None:
-        """Write a worker's record into the folder of such records, whole or not at all."""
+        """Write a worker's record into a folder of workers' records, whole or not at all."""
         write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:

@@ -175,8 +175,8 @@ class Settings:
     calico_version: str | None = None
     """The version to judge by instead of the detected one (``--calico-version``)."""
     windows_calico_version: str | None = None
-    """The version to judge Windows nodes by, which may run another version of Calico than Linux
-    nodes (``--windows-calico-version``)."""
+    """The version by which Windows nodes are judged, since they may run another version of Calico
+    than Linux nodes (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host outside the cluster that answers ping (``--external-target``);
     a lab of the run's own names its own."""

@@ -98,7 +98,7 @@ class OsTimings:
     which every attempt could fail although its SYN is repeated."""
     poll_every: float
     """s. The pause between two attempts. 1 s as in Calico's e2e. It is shorter on Linux, where an
-    attempt costs milliseconds, so that the measured delay is finer than the pause."""
+    attempt costs milliseconds, so that delays are measured more precisely."""
     agree_every: float
     """s. The pause between two rounds of answers that are as expected, if whole rounds must agree
     (pages, backends, names); between two attempts in worlds of policies; and between two checks for

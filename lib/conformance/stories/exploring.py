@@ -121,7 +121,8 @@ class Exploring:
         return None
 
     def _ends_felix(self, story: Story) -> bool:
-        """Return whether a Windows node's Felix would end by a story, as some releases do."""
+        """Return whether a story would end Felix on a Windows node, as some releases of Felix end
+        at some policies."""
         seats = self.first.ground.seats
         spaces = {space: seats.namespaces[space] for space in SPACES}
         for scene in story.scenes():

@@ -152,9 +152,8 @@ class Recovery:
         )
 
     def life(self, lease: Obj) -> Life:
-        """Return the state of a lease's holder after watching it, for taking the run lock to
-        recover.
-        """
+        """Return the state of a lease's holder, for taking the run lock to recover. It is dead if
+        nobody renewed the lease while it was watched."""
         return Life.DEAD if version_of(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(

@@ -73,8 +73,7 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
 
 def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[BuildVerdict]:
     """Yield each kind of verdict that no gate accepts, with all its places, the worst first.
-    NOT_APPLICABLE on some nodes is no such verdict if the claim applies to others.
-    """
+    NOT_APPLICABLE on some nodes is acceptable if the claim applies to other nodes."""
     for verdict in precedence(kind):
         of_it = [finding for finding in found if finding.verdict is verdict]
         beside = verdict is ClaimVerdict.NOT_APPLICABLE and len(of_it) < len(found)

@@ -15,7 +15,7 @@ from conformance.verdicts.claims import TestOutcome, worst
 from conformance.verdicts.prospect import ClaimPart, Prospect, not_run
 
 FLAKY = "FLAKY"
-"""The word by which outputs mark such a test."""
+"""The word by which outputs mark a test whose attempts disagree."""
 
 
 def unanswered(tests: Sequence[TestOutcome]) -> str:

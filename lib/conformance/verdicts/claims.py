@@ -41,7 +41,7 @@ NOT_OBSERVABLE = NotObservable.BEGINS
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutcome:
-    """The outcome of a test: its own, and that of each claim that it decides."""
+    """The outcome of a test, with the outcome of each claim that it decides."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 

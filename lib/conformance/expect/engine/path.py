@@ -32,12 +32,12 @@ class Rule:
     agree: int
     """The number of attempts in a row that must agree."""
     agree_span: float
-    """The least time from the beginning of the first to that of the last attempt of an agreed
-    denial."""
+    """The least time between the beginnings of the first and the last attempt of an agreed denial.
+    """
     hold: float
     """s. How long a denial must last after its attempts agree."""
     near: float
-    """s. A control counts for an attempt only if it began this close to it."""
+    """s. A control counts for an attempt only if both began within this time of each other."""
     within: float
     """The longest time from the expectation's beginning to the beginning of the row's first
     attempt."""

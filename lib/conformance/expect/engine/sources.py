@@ -120,10 +120,11 @@ class PathState:
     is_left: bool = True
     """The standing may still change."""
     alone: bool = False
-    """The path should be closed, and a time-out of it has no control at the same time yet."""
+    """The path should be closed, and for one of its time-outs no control has connected at the same
+    time yet."""
     beside: list[list[PathState]] = field(default_factory=list)
-    """The closed paths for which it may be a control, by the kind of control. Closed paths share
-    these lists."""
+    """The closed paths for which this path may be a control, by the kind of control. Closed paths
+    share these lists."""
     for_others: bool = False
     """``beside`` has closed paths of other sources."""
 
@@ -137,8 +138,8 @@ class PathState:
 
     @property
     def agrees(self) -> bool:
-        """Return whether its newest attempt was as expected, and further attempts with the same
-        result decide it."""
+        """Return whether the path's newest attempt was as expected, so that only further attempts
+        with this result are missing for a decision."""
         standing = self.standing
         return (
             isinstance(standing, NotYet)

@@ -350,4 +350,4 @@ class _Begun:
     streams: Mapping[PodPair, Stream]
     beside: PodPair
     control: Stream
-    """The Linux stream, which is the control of the others."""
+    """The Linux stream, which is the control of the other streams."""

@@ -63,7 +63,7 @@ class Carried:
     mtu: int
     """The size in bytes of the largest IPv4 packet that passed whole."""
     above: Observation
-    """The result with one byte more."""
+    """The result of a packet with one byte more than ``mtu``."""
     observations: tuple[Observation, ...]
     """All attempts with one byte more."""
     seconds: float

@@ -150,8 +150,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before and after the edit; the data plane may still enforce the former, or already
-    the latter. None: one of the watch's own policies was edited."""
+    """The policy before and after the edit, since the data plane may enforce either of them. None:
+    one of the watch's own policies was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +264,8 @@ class _OfNode:
         return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
     def _may_be_gone(self, path: Watched, at: float) -> bool:
-        """Return whether a pod may have been gone: its address soon belongs to another pod."""
+        """Return whether a pod of the path may have been gone: its address may soon belong to
+        another pod."""
         noticed = max(
             self.expect.timings.of(end.os).pod_ready for end in path.ends
         )  # the watch waits this long for a pod's successor

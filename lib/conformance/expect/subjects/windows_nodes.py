@@ -56,7 +56,7 @@ class WindowsNodes:
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return those of the named nodes, or of all nodes, whose pods' packets no overlay carries.
 
-        Raise NotAboutThisCluster if there is none, MissingCapability if none is known to be such a
+        Raise NotAboutThisCluster if there is none, MissingCapability if this is not known of any
         node.
         """
         covered = [node.name for node in self._covered("") if names is None or node.name in names]

@@ -113,7 +113,7 @@ def _pods(given: Obj, where: str) -> Chooser | None:
 
 Ports = tuple[tuple[Range, ...], tuple[str, ...]]
 Written = tuple[int | None, Any]
-"""The protocol (None: any) and the port of an entry (None: all)."""
+"""An entry's protocol, None for any; and its port, None for all."""
 
 
 def _ports(given: Any, read: Callable[[Obj, str], Written], where: str) -> dict[int | None, Ports]:

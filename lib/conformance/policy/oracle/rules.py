@@ -47,7 +47,7 @@ class Peer:
     choose: Chooser | None = None
     """Tests whether selectors of any kind select a member; None: the end may be any address."""
     unless: Chooser | None = None
-    """Tests whether a member is excluded, among all addresses."""
+    """Tests whether a ``notSelector`` excludes a member."""
     nets: tuple[Range, ...] | None = None
     not_nets: tuple[Range, ...] | None = None
     ports: tuple[Range, ...] = ()
