@@ -159,8 +159,8 @@ class IpamFacts:
         return OwnBlock(spec["cidr"], capacity, capacity - held)
 
     def vacant(self) -> Counter[str]:
-        """Return the number of free addresses in each node's blocks. Under "" is the number of free
-        addresses of the pools that belong to no node."""
+        """Return the number of free addresses in each node's blocks. The key "" has the number of
+        free addresses of the pools that belong to no node's block."""
         pools = self.calico.pool_cidrs().values()
         free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
         for block in self.calico.listed("IPAMBlock")[0]:

@@ -124,7 +124,7 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Record that nothing needs to be restored; then remove a procedure's mark from its
+        """Record that an entry leaves nothing to restore; then remove a procedure's mark from its
         node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:

@@ -200,8 +200,8 @@ class Pods:
     def deploy_unready(self, wish: Wish) -> Workload:
         """Deploy a pod that never becomes ready, and wait until its containers are ready.
 
-        Raise EnvironmentBroken if they are not in time, MissingCapability if no image fits its
-        node.
+        Raise EnvironmentBroken if the containers are not ready in time, MissingCapability if no
+        image fits the node.
         """
         self.start(wish)
         if self.changes.dry_run:

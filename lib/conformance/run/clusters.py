@@ -38,8 +38,8 @@ HTTP."""
 LOOK_EVERY = 2.0
 """s. The interval between two checks whether an API server that did not answer answers again."""
 EMULATED = "hybridlab.emulated"
-"""The label that marks an emulated node (docs/lab.md): a lab that is named by its kubeconfig is
-recognised by it."""
+"""The label that marks an emulated node (docs/lab.md). By this label a lab is recognised if the run
+reaches it through a kubeconfig."""
 
 
 class Clusters:

@@ -25,7 +25,7 @@ REPEATS = 2
 """The number of times that the first story with a difference is run again before it is made
 shorter."""
 MOST = 100_000
-"""Maximum number of stories of a search; its time ends earlier."""
+"""Maximum number of stories of a search, which no search reaches before its time is over."""
 
 
 class TimeOver(BaseException):

@@ -186,7 +186,8 @@ class Members:
         self._over("Succeeded", ends="yes")
 
     def _over(self, phase: str, **words: str) -> None:
-        """Write the words for which every member's container ends; it is not started again."""
+        """Make every member's container end by the words that it waits for; it is not started
+        again."""
         self._each(lambda node: self._write(node, **words))
         self._each(
             lambda node: self._taken(

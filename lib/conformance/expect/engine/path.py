@@ -76,8 +76,8 @@ class Try:
     """s. The time of the request, from the expectation's beginning, on the suite's clock."""
     observation: Observation | None = None
     at: float = 0.0
-    """s. The estimated time at which its agent began it, counted as ``asked``; until it is
-    answered, the value of ``asked``."""
+    """s. The estimated time at which the agent began the attempt, counted as ``asked``. Until the
+    attempt is answered, this is the value of ``asked``."""
     error: float = 0.0
     """s. The possible error of ``at``."""
     came: float = 0.0

@@ -45,8 +45,8 @@ class Source:
     paths: list[PathState] = field(default_factory=list)
     due: float = 0.0
     pause: float | None = None
-    """s. The pause after its newest attempts until the effect of a change is observed; at most a
-    cadence."""
+    """s. The pause after the source's newest attempts, while a change of policy has not taken
+    effect for it yet; at most a cadence."""
     late: float = 0.0
     """s. How late its agent's answers are. It is halved in each round, but is at least the lateness
     of that round's slowest answer."""

@@ -30,7 +30,7 @@ class Peer:
     address: str
     """The address of the node itself."""
     tunnel: str
-    """The address of its end of the overlay; empty: it announces none."""
+    """The address of the node's end of the overlay; empty: the node announces none."""
     mac: str
     """The MAC address of its end of the overlay, in lower case; empty: it is not known. Only
     Windows nodes announce their MAC address."""

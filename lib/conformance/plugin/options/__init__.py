@@ -38,7 +38,8 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s. The part of this time that is kept for the report, after everything is restored."""
+"""s. The part of the seconds in ``GRACE`` that is kept for the report, after everything is
+restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
