@@ -24,7 +24,8 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s. The time limit of an attempt that is expected to end before it, for another reason."""
+"""s. The time limit of an attempt that is expected to end earlier, for a reason other than the
+limit."""
 TIME_OUT = 24.0
 """s. The time until Windows itself ends an attempt: after SYNs at 0, 3 and 9 s it waits 12 s more.
 """

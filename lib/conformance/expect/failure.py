@@ -306,10 +306,11 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """Return the control of a closed path that explains the failure.
+    """Return the lost control that best explains why a closed path is undecided.
 
-    There are two kinds of controls. The kind whose best control is worse counts, and its worst
-    control is returned.
+    A closed path may have two kinds of controls. Of each kind, the control that connected most
+    often is compared; the kind that is worse by this comparison counts. Its worst control is
+    returned.
     """
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:

@@ -143,10 +143,11 @@ class Connection:
         return HTTPHeaderDict([*own.items(), *self.access.impersonation])
 
     def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
-        """Return the answer; repeat the request once with new credentials if the present ones
-        have expired.
+        """Return the answer; repeat the request once with new credentials if the present ones have
+        expired.
 
-        ``patience``: seconds from its beginning to its end; that of a watch ends then.
+        ``patience``: the seconds from the request's beginning to the end of the answer; a watch
+        ends after this time.
         """
         timeout = (self.timings.api_connect, patience)
         content = {} if body is None else {"Content-Type": content_type}

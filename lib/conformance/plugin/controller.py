@@ -261,7 +261,8 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Distinguish Ctrl-C from the interruption with which xdist carries out ``-x``."""
-        # A signal may arrive where Python knows no line, and pytest cannot print such an entry.
+        # If a signal arrives where Python knows no line, the traceback has an entry without a line,
+        # which pytest cannot print.
         excinfo.traceback = excinfo.traceback.filter(
             lambda entry: entry._rawentry.tb_lineno is not None
         )

@@ -145,7 +145,7 @@ class Words:
     def pytest_collection_modifyitems(
         self, config: pytest.Config
     ) -> Generator[None, object, object]:
-        """Keep the expression from pytest, which would match words anywhere."""
+        """Hide the expression from pytest, which would match its words anywhere in names."""
         self._expression = config.option.keyword
         config.option.keyword = ""
         try:

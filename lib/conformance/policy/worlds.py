@@ -144,8 +144,8 @@ class Cell:
     decisions: tuple[Decision, Decision]
     """The documented decisions: egress at the source, ingress at the destination."""
     before: tuple[Decision, ...] = ()
-    """These decisions before the newest edit; empty: there is no edit, or the seats have other pods
-    since."""
+    """The documented decisions before the newest edit; empty: there is no edit, or the seats have
+    had other pods since."""
 
     @property
     def key(self) -> Key:

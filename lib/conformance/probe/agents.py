@@ -379,8 +379,8 @@ class Agents:
         Raise ProbeBroken.
         """
         begun = time.monotonic()
-        # The node's slot first: while this one waits, it would hold the other slot, which any pod
-        # can use.
+        # The node's slot first, since any pod can use the other slot: an agent that waits for the
+        # node's slot must not hold it.
         nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
             for node in nodes:

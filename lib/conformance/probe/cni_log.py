@@ -90,7 +90,8 @@ def _stamp(line: str) -> datetime | None:
 
 
 def _zone(lines: list[str], changed: int) -> timedelta:
-    """Return the offset of the lines' times from UTC, since the last line is as old as the file."""
+    """Return the offset of the lines' times from UTC. It follows from the last line, which is as
+    old as the file."""
     last = next((stamp for line in reversed(lines) if (stamp := _stamp(line))), None)
     ahead = last - datetime.fromtimestamp(changed, UTC) if last else timedelta()
     return round(ahead / ZONES) * ZONES

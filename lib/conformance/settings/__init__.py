@@ -201,8 +201,8 @@ class Settings:
     cluster_disruptive: bool = False
     """Tests that change objects of the whole cluster may run (``--allow-cluster-disruptive``)."""
     not_cluster_disruptive: str = ""
-    """Why such tests may not run although the option allows them; empty: they may, or the option
-    was not given."""
+    """Why cluster-disruptive tests may not run although the option allows them; empty: they may, or
+    the option was not given."""
     max_disrupted_nodes: int = 4
     """The most Windows nodes that a change of the whole cluster may affect
     (``--max-disrupted-nodes``): each is drained, one after the other, and restoring takes as long

@@ -98,7 +98,8 @@ class ClaimOutcome:
     known: tuple[KnownIssue, ...] = ()
     """Known issues that may explain why it is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
-    """The claim's applicability to the cluster; None: no cluster is known, or a stored report."""
+    """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
+    from a stored report."""
     seconds: float = 0.0
     """s. The duration of all its tests."""
     flaky: bool = False

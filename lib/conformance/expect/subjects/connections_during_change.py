@@ -134,8 +134,8 @@ class ConnectionsDuringChange:
         """Expect each stream to survive the change or to reconnect, and the Linux stream
         ``survives`` to survive.
 
-        Paths that the change ``opened`` are witnesses that it took effect. So are ``restarts``,
-        which are their own witnesses. Without a witness, ControlBroken is raised.
+        Two kinds of witnesses show that the change took effect: the paths that it ``opened``, and
+        the ``restarts`` of Felix themselves. Raise ControlBroken without a witness.
 
         ``still``: rows with the same result before and after the change. Return the streams'
         states, in their order.

@@ -50,8 +50,8 @@ class Stretch:
     """On a denied path: packets arrived; None: neither packets nor a denial were observed. On other
     paths: the attempt connected."""
     asked: tuple[float, float, float]
-    """The times of the first, the second and the last attempt; for an open path, when their packets
-    arrived."""
+    """The times of the first, the second and the last attempt. If the path was open, the times at
+    which the packets of these attempts arrived."""
     count: int
     observations: tuple[Observation, ...]
     """The observations of the first attempts."""

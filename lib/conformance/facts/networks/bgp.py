@@ -173,8 +173,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Map each peer address that BGPPeers give the node, and that belongs to no node, to
-        whether it certainly is a peer."""
+        """Map addresses of peers that belong to no node (BGPPeers give them to this node) to
+        whether the address certainly is a peer."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
