@@ -101,8 +101,8 @@ class Drain(Disruption):
         """Read the pods of a drained node again and return those that have a network of their own:
         the pods of DaemonSets and of the suite.
 
-        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raise
-        EnvironmentBroken where one of them is still there, and what :meth:`drain` raises.
+        Other pods that have come since are evicted, in at most ROUNDS rounds. Raise
+        EnvironmentBroken if such a pod is still there afterwards, and the errors of :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)

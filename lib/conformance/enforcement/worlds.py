@@ -188,7 +188,8 @@ class Ground:
         """Call ``act`` for all of these objects, several at a time. Once all calls have ended,
         raise the first error."""
         if any(target.api_version.startswith(GROUP) for target in targets):
-            # raises here, once, if Calico's objects cannot be written; the threads reuse the result
+            # If Calico's objects cannot be written, this raises, once; the threads reuse the
+            # result.
             self.applied.calico()
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             done = [pool.submit(act, target) for target in targets]

@@ -343,8 +343,8 @@ def _undecided(lost: Path, denied: Outcome) -> str:
 
 
 def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str:
-    """Return what the first line adds about a name. ``led``: the present address of the target's
-    name, or the verdict."""
+    """Return the text about the target's name that is added to the first line. ``led``: the address
+    to which the name resolves now, or the verdict of the attempt to resolve it."""
     target = outcome.path.attempt.target
     if observations and observations[-1].verdict in names.UNSENT and target is not None:
         again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""

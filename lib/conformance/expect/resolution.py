@@ -197,8 +197,8 @@ class _Question:
         cause: DnsAnswers | None,
         seconds: float,
     ) -> Ruling:
-        """Decide that a source got no right answer. ``cause``: the answers of DNS servers that came
-        when they were given more time; None: none were requested."""
+        """Decide that a source got no right answer. ``cause``: the answers that DNS servers gave
+        when they had more time; None: none were requested."""
         context = self.session.context
         last = observations[-1]
         otherwise = (

@@ -279,8 +279,8 @@ def affine(block: Obj) -> str:
 
 
 def reservations(spec: Obj) -> list[str]:
-    """Return the ordinals in a block that are reserved for Windows; the first and the last ones by
-    their names."""
+    """Return the addresses of a block that are reserved for Windows: the first three and the last
+    as ``first``, ``second``, ``third`` and ``last``, others as ``number 17``."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

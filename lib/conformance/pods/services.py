@@ -192,7 +192,7 @@ class Services:
 
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
         """Return two targets for each pair of backends: the first pod's NodePort at the second
-        pod's node, and at its own node."""
+        pod's node, and the same NodePort at the first pod's own node."""
         return [
             (self.node_port(here).on(elsewhere), self.node_port(here).on(here))
             for here, elsewhere in pairs
@@ -231,8 +231,11 @@ class Services:
         return replace(self._there[here], backends=(backend,))
 
     def over(self, backends: Group, kind: str) -> Service:
-        """Return the Service of this file under ``manifests/services`` over all pods of a role, or
-        over a single pod; a second call gives it other backends."""
+        """Return a Service over all pods of a role, or over a single pod. A second call gives it
+        other backends.
+
+        ``kind``: the name of its file under ``manifests/services``.
+        """
         first = backends.first
         selector = (
             {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}

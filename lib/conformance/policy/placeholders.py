@@ -51,8 +51,8 @@ def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
 def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
     """Return the objects with every placeholder replaced, in values and in keys.
 
-    An object with a placeholder of a tuple is created for each of its values.  Raise UsageProblem
-    for a placeholder without a value.
+    If the value of a placeholder is a tuple, the object is created once for each value in the
+    tuple. Raise UsageProblem for a placeholder without a value.
     """
     asked = {name for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
     unknown = sorted(asked - known.keys())

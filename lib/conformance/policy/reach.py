@@ -87,7 +87,7 @@ class Own:
     peers: tuple[int, ...]
     """Places of all peers in the rules of these policies."""
     node: str
-    """The node of these ends, if it has an address that is asked about."""
+    """The node of these ends, if an address is asked about that this node has."""
     families: tuple[int, ...]
 
 

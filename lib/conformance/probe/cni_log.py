@@ -76,8 +76,8 @@ def path(kube: Kube, os: OS) -> str:
 
 
 def command(os: OS, file: str) -> tuple[str, ...]:
-    """Return the command that prints the file's time (on Windows its host's zone), and then its
-    end."""
+    """Return the command that prints the file's time, and then the file's end. On Windows the time
+    is in the host's time zone."""
     if os == "linux":
         return ("sh", "-c", LINUX, "sh", file, str(BYTES))
     on_drive = (file if file[1:2] == ":" else f"C:{file}").replace("/", "\\")

@@ -235,9 +235,9 @@ class RunTimings:
     """s. How long packets of a failing path are captured on each node, once the capture has begun
     there: long enough for a Windows pod to try again, which takes up to ``tcp_give_up``."""
     felix_down: float
-    """s. How long Felix may be absent from a node: its readiness probe on Windows runs every 10 s
-    and must fail three times before it counts (tigera/operator, pkg/render/windows.go), and its
-    kubelet starts it again after 10 s and 20 s, the first times."""
+    """s. How long Felix may be absent from a node. Its readiness probe on Windows runs every 10 s
+    and must fail three times before it counts (tigera/operator, pkg/render/windows.go); the kubelet
+    waits 10 s before it starts Felix again, and 20 s the next time."""
     watch_least: float
     """s. The least time for which the standing watch goes on, however few tests there are: as long
     as one change of policy may take. If ``denial_watch`` is longer, the watch goes on for that
