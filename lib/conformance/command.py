@@ -11,12 +11,14 @@ from typing import Any
 from conformance import cli
 
 OFFLINE = frozenset({"diff", "gate", "matrix", "policy", "show"})
-"""Commands of which nearly all objects live until the end, so that none are to be collected."""
+"""Commands that run without garbage collection, because nearly all of their objects live until the
+end."""
 
 
 def main() -> int:
     """Run the program and return its exit code."""
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next, and this process ends
+    # a shell asks for completions, and this process ends after its answer
+    if "_ARGCOMPLETE" in os.environ:
         _complete()
     gc.set_threshold(0 if OFFLINE.intersection(sys.argv[1:2]) else gc.get_threshold()[0])
     return cli.main()
@@ -24,10 +26,10 @@ def main() -> int:
 
 def _complete() -> None:
     """Complete commands and names; after ``run``, also the suite's own options."""
-    import argcomplete  # only where a shell asks
+    import argcomplete  # needed only if a shell asks for completions
 
     from conformance.catalog import catalog, kinds
-    from conformance.plugin import options  # brings pytest in
+    from conformance.plugin import options  # imports pytest, which is slow
 
     def claim_ids(**_: object) -> list[str]:
         return list(catalog())

@@ -130,8 +130,8 @@ def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
 
 
 def each_story() -> pytest.MarkDecorator:
-    """Parametrize the ``story`` fixture with each shipped story, which says which claims it
-    decides; its name is the part."""
+    """Parametrize the ``story`` fixture with each shipped story. The story says which claims it
+    decides; the story's name is the name of the part."""
     return pytest.mark.each_story()
 
 

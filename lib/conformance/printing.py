@@ -32,7 +32,8 @@ _BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")
 _OWN = re.compile(rf"\A\r|{_COLOUR}|\x1b\]9;4;[0-9;]*\x1b\\")
 """Matches control sequences that pytest itself writes: repeating a line, colours, progress."""
 _TAIL = 64
-"""The number of characters of an unfinished line by which its continuation is judged."""
+"""The number of characters of an unfinished line that are kept, to judge the text that continues
+it."""
 
 
 def plain(text: str) -> str:
@@ -110,7 +111,7 @@ class Door:
         whole = _disarmed(self._begun + "".join(pieces))
         self._stream.write(whole[len(self._begun) :])
         begun = whole.rpartition("\n")[2]
-        if len(begun) > _TAIL:  # as much of it as decides about what follows
+        if len(begun) > _TAIL:  # keep only what matters for the text that follows
             blank = _BLANK.fullmatch(begun)
             begun = f" {blank[1]}" if blank else f"x{begun[-_TAIL:]}"
         self._begun = begun
@@ -129,7 +130,7 @@ def guarded() -> Iterator[None]:
     sys.stdout, sys.stderr = (cast("TextIO", Door(stream)) for stream in before)
     try:
         yield
-    except Exception:  # what is not foreseen is printed here, before the doors are gone
+    except Exception:  # an unexpected error is printed here, while the output is still filtered
         traceback.print_exc()
         raise SystemExit(1) from None
     finally:

@@ -21,8 +21,8 @@ def command() -> str:
 
 
 def replay(option: str, path: Path) -> str:
-    """Return the command that runs the world or story of a file again; the suite's own files are
-    named from its root."""
+    """Return the command that runs the world or story of a file again. A file of the suite is named
+    relative to the suite's root."""
     shown = path.relative_to(root()) if path.is_relative_to(root()) else path
     return f"{command()} --{option}={shown}"
 

@@ -32,8 +32,8 @@ _NAME = (
 _NAMES = ("pass", "token", "secret", "credential", "key", "-data", "cabundle", ".crt")
 """Every such name contains one of these words; searching for them first is ten times as fast."""
 _PROSE = r"(?!(?-i:[a-z]+) +(?-i:[a-z]))"
-"""Matches a value that is not the beginning of a sentence, as in ``token: the node is not ready``.
-"""
+"""Matches if the value is not the beginning of a sentence, as it is in ``token: the node is not
+ready``."""
 
 
 def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
@@ -144,28 +144,28 @@ _RULES = (
     _rule("psk", rf"\bPSK +{_QUOTED}"),
     _rule("bindpw", r"(?i:\bbindpw)(?::| ) *(?P<secret>[^\s\"'\\<]+)"),
     _rule("requirepass", r"\b(?:requirepass|masterauth) +(?P<secret>[^\s\"'\\<]+)"),
-    # What is known by its own form.
+    # Secrets that are recognised by their own form, without a name.
     _rule(
         "-----begin",
         (
             r"-----BEGIN [A-Z0-9 ]+-----(?:(?:(?!-----)[^\"'<]){0,8000}+-----END [A-Z0-9 ]+-----"
             rf"|(?:{_GAP}+[A-Za-z0-9+/=]{{16,}})*)"
         ),
-    ),  # the second of one that was cut off
+    ),  # the second alternative matches a key that was cut off
     _rule("ls0tls1crudjti", r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*"),
     _rule("eyj", r"eyJ[\w-]{8,2000}\.[\w-]{4,}(?:\.[\w-]*)?"),  # a JSON web token
-    _rule("zxlk", r"ZXlK[A-Za-z0-9+/=]{20,}"),  # the same in base64
-    _rule("sha256~", r"sha256~[\w-]{20,}"),  # OpenShift's
-    _rule(".", r"(?:(?<![a-z0-9])|(?<=\\n))[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])"),  # kubeadm's
+    _rule("zxlk", r"ZXlK[A-Za-z0-9+/=]{20,}"),  # a JSON web token in base64
+    _rule("sha256~", r"sha256~[\w-]{20,}"),  # tokens of OpenShift
+    _rule(".", r"(?:(?<![a-z0-9])|(?<=\\n))[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])"),  # of kubeadm
     _rule(("akia", "asia"), r"(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     _rule("k8s-aws-v1.", r"k8s-aws-v1\.[\w-]+"),
     _rule("ya29.", r"\bya29\.[\w.-]{10,}"),
     _rule("aiza", r"\bAIza[\w-]{30,}"),
     _rule("1//0", r"\b1//0[\w-]{20,}"),
     _rule("gocspx-", r"GOCSPX-[\w-]{16,}"),
-    _rule("q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"),  # Entra's
+    _rule("q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"),  # secrets of Entra
     _rule(("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[\w-]{20,}"),
-    _rule("s.", r"(?<![\w.-])s\.(?=\w*\d)(?=\w*[A-Z])[A-Za-z0-9]{24}\b"),  # Vault's of old
+    _rule("s.", r"(?<![\w.-])s\.(?=\w*\d)(?=\w*[A-Z])[A-Za-z0-9]{24}\b"),  # older tokens of Vault
     _rule(".atlasv1.", r"\w{14}\.atlasv1\.[\w-]{20,}"),
     _rule(("xox", "xapp"), r"\b(?:xox[a-z](?:\.xox[a-z])?|xapp-\d)-[\w-]{10,}"),
     _rule(
@@ -193,7 +193,7 @@ _RULES = (
         r"\b(?:hf_\w{30,}|dapi[0-9a-f]{32}|lin_api_\w{20,}|NRAK-\w{20,}|ATATT3[\w=-]{20,}|ts"
         r"key-[a-z]+-[\w-]{10,}|shp[a-z]{2}_[0-9a-f]{32})",
     ),
-    _rule(":aa", r"\b\d{8,10}:AA[\w-]{30,}"),  # Telegram's
+    _rule(":aa", r"\b\d{8,10}:AA[\w-]{30,}"),  # tokens of Telegram
 )
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{32,}={0,2}(?![\w+/=-])")
 

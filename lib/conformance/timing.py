@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits, and is the only place that sleeps: a deadline, :func:`until` (eventually) and :func:`hold`
-(for a while).
+"""The suite's waits. No other module sleeps. :func:`until` waits for a state; :func:`hold` observes
+that it lasts.
 
-Both ask at least twice, keep every answer with its time, and raise no failure themselves: the
-caller decides what it means that a wait did not converge. An exception from the question itself (a
-broken probe) is not an answer and is passed on, with a note of the earlier answers. The clock can
-be replaced, so that tests need no time.
+Both observe at least twice, and keep every answer with its time. Neither fails by itself if the
+wait does not converge: the caller decides what that means. An exception from an observation (a
+broken probe) is no answer. It is passed on, with a note of the earlier answers. The clock can be
+replaced, so that tests need no time.
 """
 
 import time
@@ -83,7 +83,7 @@ class Answer(Generic[T]):
 
     value: T
     asked_at: float
-    """The seconds from the beginning of the wait to the question."""
+    """The seconds from the beginning of the wait to this observation."""
     accepted: bool
 
 

@@ -99,7 +99,10 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
 
 
-AGAIN = "interrupted again: there is no report, and what the run made may be left: pytest --janitor removes it"
+AGAIN = (
+    "interrupted again: there is no report, and what the run made may be left: "
+    "pytest --janitor removes it"
+)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -122,7 +125,10 @@ def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(
 
 def test_a_second_ctrl_c_before_the_cleanup_begins_lets_it_not_begin(project: Project) -> None:
     """Pytest begins to end a session even if a second Ctrl-C was raised while the first went up."""
-    strike = "import os, signal\n\n\ndef pytest_keyboard_interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    strike = (
+        "import os, signal\n\n\n"
+        "def pytest_keyboard_interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
     conftest = project.path / "conftest.py"
     conftest.write_text(f"{conftest.read_text()}\n{strike}")
     project.suite(

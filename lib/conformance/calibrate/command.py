@@ -77,14 +77,14 @@ def calibrate(options: argparse.Namespace) -> int:
         raise UsageProblem(
             f"--minutes {options.minutes:g}: expected more than 0 and up to {MINUTES:g}"
         )
-    if not options.to.parent.is_dir():  # else known after ten minutes
+    if not options.to.parent.is_dir():  # otherwise this error would come only after ten minutes
         raise UsageProblem(f"--to {options.to}: there is no folder {options.to.parent}")
     box = Deadline(options.minutes * 60)
     run = _run(options)
     assert run.provider and run.directory  # noqa: PT018 - :func:`_run` gave them
 
     def end(*_: Any) -> None:
-        run.interrupt()  # nothing is waited for any more but clearing up
+        run.interrupt()  # from now on, only cleaning up may still wait
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -92,7 +92,7 @@ def calibrate(options: argparse.Namespace) -> int:
     try:
         run.provider.begin(run.choice, run.settings, run.directory)
         run.open()
-        assert run.facts is not None  # it is open
+        assert run.facts is not None  # because the run is open
         return _plan(run, run.facts) if options.plan else _measure(run, run.facts, box, options.to)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -113,7 +113,8 @@ def _run(options: argparse.Namespace) -> Run:
         keep=False,
     )
     timings = load_timings(lab=choice.own_lab)
-    bound = options.minutes * 60 / 4  # no pod is waited for longer than half of the time
+    # a pod waits for its image and for readiness, each at most a quarter of the time
+    bound = options.minutes * 60 / 4
     bounded = {
         name: replace(getattr(timings, name), image_pull=bound, pod_ready=bound)
         for name in ("linux", "windows")
@@ -154,7 +155,7 @@ def _plan(run: Run, facts: Facts) -> int:
 
 
 def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
-    assert run.directory is not None  # :func:`_run` gave it
+    assert run.directory is not None  # because :func:`_run` has set it
     clearing_up = min(30.0, box.remaining / 4)
     scene = Scene(run, facts, Deadline(box.remaining - clearing_up), run.directory.shared)
     try:

@@ -71,8 +71,8 @@ def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> 
 
 
 def _changed(before: Observation | None, observations: Observation, *, open_: bool) -> float | None:
-    """Return when a path opened (or closed) in Unix seconds, by its last two attempts; None: not
-    yet.
+    """Return when a path opened (or closed), in Unix seconds, judged by its last two attempts.
+    None: it has not changed yet.
 
     A path opens when an attempt is answered. It closes when two attempts in a row get no answer;
     the moment is then the beginning of the first.
@@ -106,8 +106,8 @@ def policy(scene: Scene) -> None:
     """Measure the time from the creation of a policy to its effect, and from its removal to the end
     of the effect."""
     until_all(scene, _paths(scene, "policy-effect"), open_=True, keep=False)
-    enough = 2 / 3 * scene.box.remaining  # for what is measured after it
-    for done in range(CHANGES - 1):  # the last is that of `network.syns`
+    enough = 2 / 3 * scene.box.remaining  # the rest is for the measurements that follow
+    for done in range(CHANGES - 1):  # `network.syns` makes the last change
         if scene.box.remaining < enough:
             raise ProbeBroken(f"{done} of {CHANGES} changes were finished in time")
         denied(scene)

@@ -24,7 +24,8 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s. The time limit of an attempt that must end in another way than by this limit."""
+"""s. The time limit of an attempt that is expected to end earlier, for a reason other than the
+limit."""
 TIME_OUT = 24.0
 """s. The time until Windows itself ends an attempt: after SYNs at 0, 3 and 9 s it waits 12 s more.
 """
@@ -108,7 +109,8 @@ def mtu(scene: Scene) -> None:
 def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
     """Return which of the first 40 sizes pass. The caller tries lost sizes again, together with
     further ones."""
-    tries = [replace(one, payload=size - 28) for size in sizes[:40]]  # less both headers
+    # without the headers of IPv4 and UDP
+    tries = [replace(one, payload=size - 28) for size in sizes[:40]]
     observed = scene.prober.observe(tries)
     return [s for s, o in zip(sizes, observed, strict=False) if o.verdict is Verdict.CONNECTED]
 
@@ -162,14 +164,14 @@ def syns(scene: Scene) -> None:
                 [client.address],
                 [server.address],
             )
-            SYSTEM_CLOCK.sleep(2.0)  # until it captures
+            SYSTEM_CLOCK.sleep(2.0)  # the capture needs this long to start
             denials = {
                 f"tcp-denied/{system}": _try(
                     client, Kind.TCP, scene.pick(scene.servers, system, client), ECHO_PORT
                 )
                 for system in sorted({one.os for one in scene.servers})
             }
-            if client.os == "windows":  # to a server whose packets are not captured
+            if client.os == "windows":  # no packets are captured at its server
                 denials["time-out/windows"] = replace(
                     denials["tcp-denied/windows"], give_up_after=TIME_OUT
                 )

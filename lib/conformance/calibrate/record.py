@@ -86,7 +86,7 @@ class Record:
 def write(plain: dict[str, Any], target: Path) -> None:
     """Write a calibration of at most 1 MB; the output of host programs is cut until it fits. Raise
     OSError."""
-    for limit in (80_000, 40_000, 20_000, 10_000, 5_000, 1_000):  # characters of each
+    for limit in (80_000, 40_000, 20_000, 10_000, 5_000, 1_000):  # characters of each output
         for one in (one for one in plain["programs"] if len(one["output"]) > limit + len(CUT)):
             one["output"] = one["output"][:limit] + CUT
         text = json.dumps(plain, indent=1) + "\n"

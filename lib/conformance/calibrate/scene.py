@@ -85,8 +85,8 @@ class Scene:
                 self.record.lack(name, first_line(error), node)
 
     def pick(self, pods: Sequence[Workload], system: OS, other: Workload | None = None) -> Workload:
-        """Return one of these pods, of the given operating system; on another node than ``other``
-        if possible. Raise EnvironmentBroken."""
+        """Return a pod of this list that has the given operating system, if possible on another
+        node than ``other``. Raise EnvironmentBroken if the list has no such pod."""
         found = [pod for pod in pods if pod.os == system]
         if not found:
             raise EnvironmentBroken(f"no pod of {system} is ready")

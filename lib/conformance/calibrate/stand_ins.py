@@ -17,8 +17,8 @@ _TOP = (
     "com|net|org|info|biz|io|cloud|dev|local|localdomain|lan|corp|internal|intranet|intra|private"
     "|ad|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|in|it|jp|kr|mx|nl|nz|pl|se|sg|uk|us|za"
 )
-"""Endings by which a text of two words is recognised as a domain; with another ending it may as
-well be a file name."""
+"""Endings by which a text of two words is recognised as a domain. With another ending, the text
+could also be a file name."""
 _HOST = (
     rf"(?:(?:{_LABEL}\.){{2,}}[a-z]{{2,}}|{_LABEL.upper()}(?:\.{_LABEL.upper()})+\.[A-Z]{{2,}}"
     rf"|(?i:{_LABEL}\.(?:{_TOP})))(?![\w.-]*\w)"
@@ -42,7 +42,8 @@ _KEPT = re.compile(
     r"|(?:(?:(?:[\w-]+\.)?(?:default|kube-system|calico-[\w-]+)\.)?svc\.)?cluster\.local"
 )
 _FORMS = {
-    "v4": lambda number: str(ipaddress.IPv4Address("198.18.0.0") + number),  # RFC 2544: nobody's
+    # RFC 2544: no real hosts
+    "v4": lambda number: str(ipaddress.IPv4Address("198.18.0.0") + number),
     "v6": lambda number: f"2001:db8::{number:x}",
     "guid": lambda number: f"00000000-0000-0000-0000-{number:012x}",
     "mac": lambda number: f"00-00-{number >> 8:02x}-{number & 255:02x}",

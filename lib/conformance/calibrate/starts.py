@@ -20,10 +20,10 @@ from conformance.probe.protocol import AGENTS, POWERSHELL
 from conformance.timing import SYSTEM_CLOCK
 
 PARTS = {"cold": 1, "warm": 1, "two": 2, "three": AT_ONCE}
-"""How many start at once."""
+"""The number of starts at the same time, in each step of a measurement."""
 RATES = {5: 15, 10: 30, 20: 60, 40: 120}
-"""The rates, in attempts per second, that an agent is asked for one after the other, and the number
-of attempts: each rate lasts 3 s."""
+"""Map rates, in attempts per second, to the number of attempts: each rate lasts 3 s. An agent is
+tried at one rate after the other."""
 
 
 def pods(scene: Scene) -> None:
@@ -64,7 +64,7 @@ def powershell(scene: Scene) -> None:
 
 
 def agents(scene: Scene) -> None:
-    """Measure the time until an agent's hello, and how many may start at once."""
+    """Measure the time until an agent's hello, and how many agents may start at once."""
 
     def start(client: Workload) -> float:
         begun = time.monotonic()
@@ -103,7 +103,7 @@ def _starts(
                     pool.submit(hosts.read_one, scene, client.node, "load.ps1", f"{name}/{part}")
                 took[part] = [one.result() for one in starting]
             scene.record.add(f"{name}/{part}", client, "s", *took[part])
-        bound = max(1.0, 2 * took["warm"][0])  # what is quicker stands in nobody's way
+        bound = max(1.0, 2 * took["warm"][0])  # starts up to this time count as undisturbed
         borne = max(PARTS[part] for part in PARTS if max(took[part]) <= bound)
         scene.record.add(f"at-once-{name}", client, "", borne)
 
@@ -117,7 +117,7 @@ def rates(scene: Scene) -> None:
     def measure(client: Workload) -> None:
         target = scene.pick(scene.servers, "linux", client).tcp(ECHO_PORT)
         attempt = Attempt(source=client, kind=Kind.TCP, give_up_after=5.0, target=target)
-        scene.prober.observe([attempt])  # its agent is alive now
+        scene.prober.observe([attempt])  # this starts the client's agent
         borne = itertools.takewhile(lambda rate: _late(scene, attempt, rate) <= 0.5, RATES)
         scene.record.add("attempts-per-second", client, "1/s", max(borne, default=0))
 

@@ -15,7 +15,7 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 ALL = Conditions()
 """No condition: the claim applies to every cluster."""
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
-"""Conditions on facts that can be read on Windows nodes."""
+"""The kinds of conditions whose facts can be read on Windows nodes."""
 ASSUMED = Fact(True, "not read, and taken for granted")
 VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
 """The advice for finding out Calico's version on Windows nodes."""
@@ -164,7 +164,7 @@ def _two_nodes(wanted: bool, facts: Facts) -> Applicability:
 
 def _kube_proxy(in_pods: bool, fact: Fact[bool]) -> Applicability:
     places = {True: "kube-proxy in pods", False: "kube-proxy in services of the hosts"}
-    known = fact if fact.known else ASSUMED  # the test finds it out
+    known = fact if fact.known else ASSUMED  # if it is unknown, the test itself finds out
     here = f"{places[known.value is True]} ({known.source})"
     if known.value is in_pods:
         return Applies(shown=(here,))
@@ -251,7 +251,7 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     states = {keeps_clients(node) for node in nodes}
     if (
         wanted in states or None in states
-    ):  # a test about it looks into the nodes of which it is not known
+    ):  # if a node's state is unknown, the test reads it on the node
         words = {True: "with it", False: "without it", None: "not known"}
         told_of = ", ".join(f"{node.name} {words[keeps_clients(node)]}" for node in nodes)
         return Applies(shown=(f"direct server return: {told_of}",))

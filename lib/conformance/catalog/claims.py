@@ -56,7 +56,7 @@ class Source:
     title: str
     url: str
     where: str = ""
-    """Versions of the document, or the path in the source code."""
+    """The document's versions, or the path in the source code."""
 
     def __str__(self) -> str:
         """Return ``Calico for Windows, Requirements (v3.16-v3.32)``."""
@@ -159,7 +159,7 @@ class Needs:
     node_fill: bool = False
     """Pods may fill a Windows node: ``--allow-node-fill``."""
     lab: bool = False
-    """The cluster is a lab, the only kind of cluster on which this is done."""
+    """The cluster is a lab. The check is done on no other kind of cluster."""
     load_balancer: bool = False
     """A Service may ask for a load balancer: ``--allow-load-balancer``."""
     external_target: bool = False

@@ -50,8 +50,8 @@ class KnownIssue:
     """The operating system of the node that enforces the policy. None: the issue is not about a
     policy, and one end of the path is a Windows node."""
     on_linux: bool
-    """The defect is on Windows nodes, but its symptom shows on Linux nodes, which depend on
-    them."""
+    """The defect is on Windows nodes, but its symptom appears on Linux nodes, which depend on them.
+    """
     what: str
     workaround: str
     heals: str
@@ -84,7 +84,7 @@ class KnownIssue:
         if not is_part or not self._has_symptoms(decision, told):
             return False
         ends = decision.enforced if self.at else (decision.source, decision.target)
-        # what was read of the whole cluster has no end, and may be of any node
+        # a reading of the whole cluster names no node, so it may be about any node
         of_any = not any(ends) or (self.on_linux and not decision.source)
         named = self.at or not of_any
         nodes = tuple(

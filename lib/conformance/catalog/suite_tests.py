@@ -79,7 +79,7 @@ def _read(marks: ast.AST, into: SuiteTest) -> None:
             for constant in getattr(call, "args", ())
             if isinstance(constant, ast.Constant)
         ]
-        if name in ("verifies", "each_build"):  # both name a claim first
+        if name in ("verifies", "each_build"):  # the first argument of both is a claim
             into.claims.update(given[:1])
         elif name == "about":
             into.said.update(given)

@@ -26,12 +26,12 @@ from conformance import product
 from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.printing import guarded, say
 
-# Other parts of the suite are imported where a command needs them: half a second for all commands.
+# The commands import other parts of the suite themselves: to import everything takes half a second.
 ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 WORKERS = 2
-"""The number of workers for which namespaces are prepared by default: what `-n auto` mostly starts.
+"""The number of workers for which namespaces are prepared by default: `-n auto` mostly starts two.
 """
 EXIT_CODES = """\
 exit codes: 0 done; 4 options or files that cannot be used; 7 a cluster that cannot be reached, or
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     getattr(sys.stdout, "reconfigure", dict)(
         errors="backslashreplace"
-    )  # a name that no terminal shows ends nothing
+    )  # a name that the terminal cannot show must not end the command
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         from conformance.cli.start import run
 
@@ -66,11 +66,13 @@ def _carry_out(given: Sequence[str]) -> int:
         code = _code(given)
         print(end="", flush=True)
     except OSError as error:
-        if error.filename is None:  # nothing that the user named
+        if error.filename is None:  # standard output failed, not a file that the user named
             if error.errno not in (errno.EPIPE, errno.ENOSPC):
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left when the process ends
-        if isinstance(error, BrokenPipeError):  # who read it has enough, as `head` has
+            # the output that is still buffered goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # the reader of the pipe wants no more, as `head` does
+        if isinstance(error, BrokenPipeError):
             return 128 + signal.SIGPIPE
         print(f"ERROR: {error.filename or 'what it writes'}: {error.strerror}", file=sys.stderr)
         return 4
@@ -90,7 +92,7 @@ def _code(given: Sequence[str]) -> int:
 
         return commands.run(given[1:], _Parser)
     if given and given[0] in OF_JOBS:
-        from conformance.jobs import commands as of_jobs  # brings in what a merge needs
+        from conformance.jobs import commands as of_jobs  # imports what merging reports needs
 
         return of_jobs.run(given, _parser_of(given[0], OF_JOBS[given[0]]))
     options, rest = make_parser().parse_known_args(given)
@@ -110,7 +112,7 @@ class _Parser(argparse.ArgumentParser):
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1].lower(), words, 1) if given else []
         hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
-        if near:  # the list of all choices would hide it
+        if near:  # the suggestion would be lost in the list of all commands
             message = message.partition(" (choose from")[0]
         raise UsageProblem(f"{self.prog}: {message}; {hint}")
 
@@ -184,7 +186,7 @@ OF_JOBS = {
         examples=("calico-conformance hold /results/POD",),
     ),
     "merge": Command(
-        "make one report of several runs of one cluster; exit code: as of a single run of it all",
+        "make one report of several runs of one cluster; exit code: that of one run of everything",
         None,
         examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -240,7 +242,7 @@ def _commands() -> dict[str, Command]:
             {
                 "--kubeconfig": {
                     **file,
-                    "help": "the administrator's (default: what KUBECONFIG names)",
+                    "help": "the administrator's kubeconfig (default: what KUBECONFIG names)",
                 },
                 "--context": {"metavar": "NAME", "help": "context in it"},
                 "--server": {
@@ -263,7 +265,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--namespaces-prefix": {
                     "metavar": "PREFIX",
-                    "help": "make what `namespaces PREFIX` prints, and a user of that role alone",
+                    "help": "make what `namespaces PREFIX` prints, and a user with only that role",
                 },
                 "--workers": {
                     **workers,
@@ -325,7 +327,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "matrix": Command(
-            "claims by runs, of several reports or of a folder that has them; worst first",
+            "claims by runs, from several reports or a folder of reports; worst first",
             matrix,
             {
                 "reports": {**report, "metavar": "REPORT", "nargs": "+"},
@@ -426,18 +428,18 @@ def _commands() -> dict[str, Command]:
             examples=("calico-conformance calibration diff lab.json lane.json",),
         ),
         "claims": Command(
-            "list the claims; of each ID its statement, sources, how it is checked, its tests",
+            "list the claims; for each ID its statement, sources, check and tests",
             _claims,
             {
                 "ids": {"nargs": "*", "metavar": "ID", "help": "CONN-1 ... (default: a list)"},
                 "--format": form,
-                "--kind": {"help": argparse.SUPPRESS},  # as `kinds` was written before
+                "--kind": {"help": argparse.SUPPRESS},  # the older form of the command `kinds`
             },
             examples=("calico-conformance claims", "calico-conformance claims VXLAN-1 POL-1"),
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "kinds": Command(
-            "list the kinds of clusters; of a NAME each claim's verdict on a healthy cluster",
+            "list the kinds of clusters; for a NAME each claim's verdict on a healthy cluster",
             _kinds,
             {"kind": {"nargs": "?", "default": "", "metavar": "NAME", "help": "bgp, aks ..."}},
             examples=("calico-conformance kinds", "calico-conformance kinds bgp"),
@@ -454,7 +456,7 @@ def _commands() -> dict[str, Command]:
 
 
 def _calibration(options: argparse.Namespace) -> int:
-    from conformance.calibrate import command  # brings in all that a run needs
+    from conformance.calibrate import command  # imports all that a run needs
 
     return command.diff(options) if "old" in options else command.calibrate(options)
 

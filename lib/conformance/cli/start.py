@@ -29,7 +29,7 @@ def run(rest: Sequence[str]) -> NoReturn:
     ]
     named = any(word.partition("=")[0] == "--report-dir" for word in rest)
     here = [] if named else [f"--report-dir={Path.cwd() / 'reports'}"]
-    if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
+    if _caches(rest):  # without its cache plugin, pytest rejects cache_dir
         here += ["-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
     sys.stdout.flush()
     os.execv(sys.executable, [*program, *here, *rest])

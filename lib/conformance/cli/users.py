@@ -24,7 +24,7 @@ def namespaces(options: argparse.Namespace) -> None:
 def kubeconfig(options: argparse.Namespace) -> None:
     """Print a kubeconfig of a user for the suite. If it is printed to a file, only the owner can
     read the file."""
-    if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
+    if not 600 <= options.hours * 3600 <= 1 << 32:  # the limits of a TokenRequest; NaN fails, too
         raise UsageProblem(
             f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years"
         )

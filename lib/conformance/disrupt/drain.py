@@ -45,10 +45,10 @@ class Drain(Disruption):
         return self._evictable(node, self._on(node))
 
     def refuse_returning(self, node: str) -> None:
-        """Raise MissingCapability where a pod of another owner would come back while the node is
+        """Raise MissingCapability if a pod of another owner would come back while the node is
         cordoned.
 
-        It would be there again when the node's HNS network is removed.
+        The pod would run there again when the node's HNS network is removed.
         """
         back = [
             f"{label(pod)} ({why})"
@@ -101,8 +101,8 @@ class Drain(Disruption):
         """Read the pods of a drained node again and return those that have a network of their own:
         the pods of DaemonSets and of the suite.
 
-        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raise
-        EnvironmentBroken where one of them is still there, and what :meth:`drain` raises.
+        Other pods that have come since are evicted, in at most ROUNDS rounds. Raise
+        EnvironmentBroken if such a pod is still there afterwards, and the errors of :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)
@@ -124,7 +124,7 @@ class Drain(Disruption):
             try:
                 self.evict(node, self._evictable(node, [pod]))
             except MissingCapability:
-                continue  # the caller that needs its endpoint names it
+                continue  # a caller that needs the pod's endpoint will report the pod
 
     def networked(self, node: str) -> list[Obj]:
         """Return the pods on a node that have a network to lose; empty in a dry run, which evicts
@@ -137,7 +137,7 @@ class Drain(Disruption):
 
         The journal's entry of the cordon then finds nothing to restore.
         """
-        changes = self.changes  # which mark nothing in a dry run
+        changes = self.changes  # a dry run marks no node, so no mark is needed
         if changes.dry_run or cordoned_by(changes.kube.find("v1", "Node", node)) == changes.run.run:
             changes.patch(_node(node), dict(LIFTED), f"uncordons node {node}", foreign=True)
 
@@ -192,7 +192,9 @@ class Drain(Disruption):
         except ApiRefused as refusal:
             if not refusal.forbidden:
                 raise
-            found = None  # not ours to read; the node is listed again before its network is removed
+            # this user may not read it; the node's pods are listed again before its network is
+            # removed
+            found = None
         template = ((found or {}).get("spec") or {}).get("template") or {}
         named = (template.get("spec") or {}).get("nodeName")
         return (
@@ -218,11 +220,11 @@ class Drain(Disruption):
             except ApiRefused as refusal:
                 if (
                     refusal.not_found or refusal.code == 409
-                ):  # gone, or another pod of its name by now
+                ):  # the pod is gone, or another pod has its name
                     return
                 if (
                     refusal.code != 429 and refusal.code < 500
-                ):  # else a budget, or a server or webhook in trouble
+                ):  # 429: a budget forbids it; 5xx: the server or a webhook has a problem
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(

@@ -24,7 +24,7 @@ from conformance.model.endpoint import Pair, Workload
 from conformance.model.observation import ARRIVED
 from conformance.timing import until
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 
 def _remove(parts: Disruptions, arguments: Mapping[str, Any]) -> None:

@@ -40,8 +40,8 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""The journal's reason of a restart of Felix: its end may have gone unnoticed, and until Felix is
-back, policies do not change on the node."""
+"""The entry in the journal for a restart of Felix. If the run dies, Felix' end may have gone
+unnoticed; until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
 """s. The interval between two checks whether a pod has ended. Its successor may start at once, so
 the time without Felix is short."""
@@ -70,8 +70,8 @@ class Felix:
 
         ``claims``: claims of the test that restarts Felix, for messages. ``windows_pods``: labels
         of Felix' pods on Windows. ``processes``: reads and ends Felix' process in its pod on
-        Windows; None: that is not possible here. ``services``: the same where Felix is a service of
-        the host; None: Felix runs in pods here.
+        Windows; None: that is not possible here. ``services``: reads and ends Felix where it is a
+        service of the host; None: Felix runs in pods here.
         """
         self._kube = kube
         self._journal = journal
@@ -106,8 +106,8 @@ class Felix:
 
         Return when all are ready again. If a Felix is back before the change was made (the API
         server may be busy), nothing is shown. Then ``undone`` takes the change back, and everything
-        is repeated, a few times. Raise as :meth:`restart` does, whatever the functions raise, and
-        ControlBroken if Felix was back too soon each time.
+        is repeated, a few times. Raise ControlBroken if Felix was back too soon each time. Errors
+        of the two functions, and of :meth:`restart`, are passed on.
         """
         for left in reversed(range(AROUND)):
             back, early = self._restart_around(nodes, change)
@@ -346,10 +346,10 @@ class Felix:
             )
 
     def watched(self, node: str) -> Callable[[], str]:
-        """Return a function that describes what replaced Felix of a node since now; empty: Felix
-        has not ended.
+        """Return a function that reports whether Felix on a node has ended since this call. The
+        function describes the pod or process that replaced Felix; empty: Felix has not ended.
 
-        Raise ProbeBroken, or MissingCapability if nothing of it can be observed.
+        Raise ProbeBroken, or MissingCapability if Felix cannot be observed.
         """
         before = self._life(node)
 
@@ -357,7 +357,9 @@ class Felix:
             try:
                 now = self._life(node)
             except ProbeBroken:
-                return ""  # its container starts again, or PowerShell did not start: look again
+                # the container is starting again, or PowerShell did not start: the caller looks
+                # again
+                return ""
             return "" if now == before else f"{now} (it was {before})"
 
         return ended

@@ -80,9 +80,8 @@ class FelixProcess:
 
 
 def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
-    """Return the result of the command that ends Felix. None: the command was cut off; whether it
-    ended Felix, a read of the processes shows.
-    """
+    """Return the result of the command that ends Felix. None: the command was cut off. A read of
+    the processes must then show whether it ended Felix."""
     try:
         return end()
     except ExecBroken as broken:

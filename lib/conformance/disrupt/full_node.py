@@ -210,16 +210,18 @@ class FullNode:
         """Return whether the waiting pod starts once another pod is removed."""
         self._pause.remove(names[:1])
         late, seconds = self._pause.wait(node, [last], look_after=partial(self._watch, node))
-        head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
+        head = f"{FULL}  node {node.name}, block {block.cidr}  expected the waiting pod to start"
         if late:
             return Nonconformance(
-                f"{head} once another one went, observed it still waiting after {seconds:.0f} s: "
-                f"{self._pause.refusal(late[0])}\n{more}"
+                f"{head} once another pod was removed, observed it still waiting after "
+                f"{seconds:.0f} s: {self._pause.refusal(late[0])}\n{more}"
             )
         address = self._pause.address(last)
         if not block.has(address):
-            return Nonconformance(f"{head} with an address of it, observed {address}\n{more}")
-        return f"the next pod of node {node.name} waited until another one went"
+            return Nonconformance(
+                f"{head} with an address of the block, observed {address}\n{more}"
+            )
+        return f"the next pod of node {node.name} waited until another pod was removed"
 
     def _nodes(self, names: Sequence[str]) -> list[tuple[NodeFacts, Room]]:
         """Return the nodes with their room for pods. Raise MissingCapability if it is not known, or

@@ -10,8 +10,8 @@ from conformance.journal.journalling import Journalling
 
 @dataclass(frozen=True, kw_only=True)
 class Healer:
-    """A procedure: its arguments, and how it is undone by hand, which its row of
-    ``journal.restorable`` describes."""
+    """A procedure that changes a node: its name, its reason, and the function that undoes it. Its
+    row of ``journal.restorable`` describes its arguments, and how to undo it by hand."""
 
     name: str
     """Name in the journal."""

@@ -18,8 +18,8 @@ from conformance.kube.pod_state import is_ready, pod_state
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
-"""Names of kube-proxy's DaemonSets: the one of sig-windows-tools, and the DaemonSet for all nodes.
-"""
+"""Labels of kube-proxy's DaemonSets: of the DaemonSet that sig-windows-tools deploys, and of the
+DaemonSet for all nodes."""
 
 
 class KubeProxy(Disruption):

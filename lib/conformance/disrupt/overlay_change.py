@@ -118,7 +118,7 @@ class OverlayChange:
                     for node in self.story.windows
                     if before in self.story.vni.sent(node)
                 ],
-                f"Windows nodes send with a number of VNI {vni}",
+                f"Windows nodes send with VNI {vni} or its lower bits",
             )
             read.extend(
                 (node, found)
@@ -163,7 +163,7 @@ class OverlayChange:
         if whole:
             return EnvironmentBroken(
                 f"{head} have the whole VNI {vni}, while its network keeps another (VXLAN-9): "
-                "what is lost shows nothing"
+                "lost paths show nothing"
             )
         return Nonconformance(
             f"{head}  expected IsolationId {vni % BEYOND}, or {vni}, observed {sorted(sent)}\n"
@@ -202,7 +202,7 @@ class OverlayChange:
         if self.on_lab and are_there:
             return False
         refusal = MissingCapability(
-            "it cuts off nodes, which happens on labs that have such nodes alone", "run a lab"
+            "it cuts off nodes, so it runs only on labs that have such nodes", "run a lab"
         )
         for node in self._nodes():
             self._decide(claim, node, Ruling(str(refusal), of_error(refusal)))

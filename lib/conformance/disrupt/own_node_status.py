@@ -38,7 +38,8 @@ class OwnNodeStatus:
     ) -> None:
         """Set up the status objects. ``period``: seconds between two reports of a node's status.
 
-        ``linux``: the node whose status is read together with that of each of ``windows``.
+        ``linux``: the node whose status is read together with the status of each node in
+        ``windows``.
         """
         self._journalled = journalled
         self._context = context

@@ -123,13 +123,15 @@ class Procedure:
         vni.delivered(wanted, linux=(), windows=[node])
         vsid = vni.vsid(node)
         if vsid in (wanted, None):
-            self._drain.uncordon(node)  # the run may have ended between the removal and here
+            # the earlier run may have ended after it had removed the network
+            self._drain.uncordon(node)
             self.revive(node)
             return
         try:
             self.new_network(node)
         except (MissingCapability, NetworkStays) as refused:
-            remedy = f"; {getattr(refused, 'remedy', '')}"  # for a run that begins
+            # the remedy is for a run that begins, so it is left out
+            remedy = f"; {getattr(refused, 'remedy', '')}"
             raise EnvironmentBroken(
                 f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: "
                 f"{first_line(refused).removesuffix(remedy)}; resolve this first"

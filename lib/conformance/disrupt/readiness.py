@@ -38,8 +38,8 @@ class Readiness:
         every: float,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Set up the check. ``folder``: where the run's processes record what they found Ready, so
-        that nothing is lost if a worker dies."""
+        """Set up the check. ``folder``: where the run's processes record the objects that they
+        found Ready, so that the records outlive a worker that dies."""
         self._changes = changes
         self._kube = changes.kube
         self._file = folder / f"{worker}.json"

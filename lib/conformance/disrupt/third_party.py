@@ -59,7 +59,7 @@ class ThirdPartyPods(Disruption):
             if found is None or found["metadata"].get("uid") != pod["uid"]:
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
-                continue  # no controller would make it anew there
+                continue  # no controller would make another pod on this node
             self.journal.delete_owned_pod(
                 pod_reference(found),
                 f"node {node} has created its network again, and only a new pod is connected to it",

@@ -69,7 +69,7 @@ class Vni(Disruption):
             except ApiRefused as refusal:
                 if api == CRD or refusal.code < 500:
                     raise
-                continue  # Calico's API server is away: what it stores is as good
+                continue  # Calico's API server is away; its storage holds the same object
             if found is not None:
                 return found, api
         return None, ""
@@ -131,7 +131,7 @@ class Vni(Disruption):
 
         def missing() -> list[str]:
             unrendered = [reason for node in windows if (reason := self._unrendered(node, vni))]
-            if unrendered:  # then there is nothing to look into nodes for
+            if unrendered:  # no node needs to be read then
                 return unrendered
             on_linux = [
                 f"Linux node {node}: {DEVICE} has VNI {found}"

@@ -24,7 +24,7 @@ from conformance.journal import NOT_RESTORED, Journalled
 from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_promise
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 
 @dataclass
@@ -150,7 +150,7 @@ class VniChange:
                 delivery = self.delivery
                 raise EnvironmentBroken(
                     f"{first_line(refused)}; the HNS network of node {node} keeps VSID {delivery.before}, the VNI is "
-                    f"{delivery.vni}; what is not put back after the test:  pytest --restore"
+                    f"{delivery.vni}; to restore what the test leaves:  pytest --restore"
                 ) from refused
         self.now = self.demo_pods()
         self.expect.context.sink.attach(
@@ -219,7 +219,8 @@ class VniChange:
             self.expect.control(self.services(self.now), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
-        """Return whether these paths to Services work, for one node at a time."""
+        """Return whether all of these paths to Services work. The caller passes the paths of a
+        single node."""
         try:
             self.expect.control(pairs, because="which node has dead Services, tested on each node")
         except ControlBroken:
@@ -261,7 +262,7 @@ class VniChange:
     def _across(self) -> None:
         """Record, without deciding anything, whether Windows pods on different nodes reach each
         other. No document says whether they do."""
-        # Attempts that identify the server, since a bare connection may be any server's.
+        # Attempts that identify the server: a bare connection does not show which pod answered.
         attempts = [self.expect.attempt(source, target) for source, target in self.now.across]
         for observation in self.expect.prober.observe(attempts):
             self.expect.context.sink.record(

@@ -23,7 +23,7 @@ class AppliedObjects:
     removed_within: float
     """s. The time until a removed object must be gone, if the caller waits for its removal."""
     record_removal: Callable[[str], object] = lambda label: None
-    """Receives the name of each object that was removed."""
+    """Called with the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)
     times: dict[ObjectRef, float] = field(default_factory=dict)
     """Time of each object's newest application (``time.monotonic``)."""
@@ -34,10 +34,10 @@ class AppliedObjects:
         Raise MissingCapability (Calico's objects cannot be written here), GuardRefused,
         ApiRefused."""
         self.times[target] = time.monotonic()
-        self.objects[target] = obj  # before it is made: the answer may be lost
+        self.objects[target] = obj  # before the request, since its answer may be lost
         try:
             self._writer(target).apply(obj, why, namespace=target.namespace)
-        except MissingCapability:  # nothing was written, and nothing can be deleted
+        except MissingCapability:  # nothing was written, so there is nothing to delete
             del self.objects[target]
             raise
 

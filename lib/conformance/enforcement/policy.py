@@ -60,7 +60,7 @@ class Policy:
         objects = manifest.load(MANIFESTS / self._path)
         idle = placeholders.unused(objects, list(named))
         if idle:
-            raise UsageProblem(f"manifest {self._path} has no setting of {', '.join(idle)}")
+            raise UsageProblem(f"manifest {self._path} has no placeholder for {', '.join(idle)}")
         known = placeholders.values(namespace=into, run=self._applied.changes.run.run, **named)
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
@@ -77,8 +77,8 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Delete and create all policies again, label and annotate each, and add policies that
-        select none of their pods.
+        """Delete and create all policies again, label and annotate each of them, and add policies
+        that select no pod of the test.
 
         These additional policies are created, deleted, and created again.
         """
@@ -132,7 +132,7 @@ class Policy:
         labels = ", ".join(target.label for target in targets)
         for target in reversed(targets):
             try:
-                # not every user may read accounts
+                # not every user may read service accounts, so their end is not awaited
                 self._applied.remove(target, "its test is over", wait=target.kind != ACCOUNT)
             except SuiteError as error:
                 errors.append(error)

@@ -23,8 +23,8 @@ from conformance.policy.worlds import SPACES, Seat
 BYSTANDERS = "c"
 """The name of the space whose pods no world selects."""
 NEWEST = 5
-"""The number of newest worlds from which the time that policies take here is estimated, so that one
-slow moment of the machine is forgotten later."""
+"""The number of newest worlds from which the latency of policies is estimated. Older worlds do not
+count, so that a slow moment of the machine is forgotten."""
 
 
 class Seats:
@@ -42,7 +42,7 @@ class Seats:
         """Map each node to the seat of the pod to which a story's events happen; empty outside
         stories."""
         self.member_pods: dict[str, Workload] = {}
-        """Map each node to the pod of that seat."""
+        """Map each node to the pod in the seat of :attr:`members`."""
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)

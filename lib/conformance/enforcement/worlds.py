@@ -26,7 +26,7 @@ BY_NAME = ("kubernetes.io/metadata.name",)
 """The label by which a cluster-scoped policy of a world must select the world's own namespaces."""
 FIRST = (guard.TIER, "NetworkSet", "Service")
 LAST = guard.TIER
-"""Kinds that other objects refer to, and the kind that is removed last."""
+"""Kinds that other objects refer to, which are applied first; and the kind that is removed last."""
 AT_ONCE = 8
 """The number of writes at the same time: each waits for the server, or for a calicoctl in a pod."""
 
@@ -96,7 +96,7 @@ def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
         return "a world has nothing cluster-scoped but policies and tiers"
     if not any(name in meta["name"] for name in namespaces):
         return (
-            f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+            f"{meta['name']} may also be another worker's: its name must contain ${{a}} or ${{b}}"
         )
     if obj["kind"] == guard.TIER:
         return ""
@@ -188,7 +188,9 @@ class Ground:
         """Call ``act`` for all of these objects, several at a time. Once all calls have ended,
         raise the first error."""
         if any(target.api_version.startswith(GROUP) for target in targets):
-            self.applied.calico()  # found out here, and known in each thread
+            # If Calico's objects cannot be written, this raises, once; the threads reuse the
+            # result.
+            self.applied.calico()
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             done = [pool.submit(act, target) for target in targets]
         for future in done:

@@ -66,9 +66,9 @@ class Evidence:
         """Set up the evidence. ``host`` returns the run's own pod in a node's host, ``run`` runs a
         command in a pod.
 
-        ``again`` makes attempts once more, while packets are captured; with None, none are made.
-        ``pods``: the expression that matches the names of pods' HNS networks. ``layer``: the
-        sources of the conclusion about the failed layer; None: there is no conclusion.
+        ``again`` makes attempts once more, while packets are captured; None: no packets are
+        captured. ``pods``: the expression that matches the names of pods' HNS networks. ``layer``:
+        the sources of the conclusion about the failed layer; None: there is no conclusion.
         """
         self._kube = kube
         self._run = run
@@ -83,8 +83,8 @@ class Evidence:
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
 
     def of(self, error: BaseException) -> dict[str, str | bytes]:
-        """Map names of attachments to texts or pcap files; empty if the failure is about no pair of
-        pods."""
+        """Return the attachments about a failure, by name: texts, or pcap files as bytes. Return
+        nothing if the failure is about no pair of pods."""
         paths = failing_paths(error)
         if not paths:
             return {}
@@ -281,8 +281,8 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
-    """Return the path of which packets are captured: it leads to another node, and its Linux end
-    shows the packets."""
+    """Return the path whose packets are captured: if possible a path to another node with a Linux
+    end, since Linux nodes show the packets."""
 
     def lacks(path: Attempt) -> tuple[bool, bool]:
         ends = ends_of(path)
@@ -310,5 +310,5 @@ def _running(pod: Obj) -> list[str]:
 def _guarded(question: Callable[[], str]) -> str:
     try:
         return question() or "(empty)"
-    except Exception as error:  # no error of this kind is what the test failed for
+    except Exception as error:  # an error of the evidence must not replace the test's own failure
         return f"(not gathered: {first_line(error)})"

@@ -30,10 +30,9 @@ class FelixProcesses:
         return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
 
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return the nodes of :meth:`in_pods`, and nodes that have neither such a pod nor a process
-        of Felix on the host. Raise MissingCapability if that cannot be read, ProbeBroken if the
-        read of a host fails.
-        """
+        """Return the nodes on which Felix does not run: the nodes of :meth:`in_pods`, and nodes
+        with neither a pod of Felix nor a process of Felix on the host. Raise MissingCapability if
+        the run may not list pods or read hosts, ProbeBroken if the read of a host fails."""
         pods = required(
             "pods of Calico",
             "list them",

@@ -22,8 +22,8 @@ ANY = "any"
 
 
 def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint]) -> str:
-    """Return the endpoints of these pods on a node. If a pod has no endpoint, return the addresses
-    that have one."""
+    """Return the endpoints of these pods on a node. For a pod without an endpoint, list the
+    addresses of the node's endpoints."""
     texts = []
     for pod in pods:
         own = [endpoint for endpoint in there if endpoint.address == pod.address]

@@ -43,11 +43,11 @@ class PathEvidence:
     ends: Sequence[End] = ()
     """The ends of the path on Windows nodes."""
     arrives: bool = False
-    """A packet arrives even after lists that block it were read."""
+    """A packet arrives even now, after lists that block it were read."""
     linux: Sequence[str] = ()
     """The other nodes of the path; their rules are not read."""
     unready: str = ""
-    """The backends that are not ready, and since when."""
+    """The backends that are not ready, each with the time since when."""
     overlay: str = ""
     """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
     networks: str = ""
@@ -61,7 +61,7 @@ class PathEvidence:
     by_service: bool = False
     """The path leads through a Service: by its address, name or NodePort."""
     backends_answer: bool = False
-    """The backends answer by their own addresses, but not through the Service."""
+    """The backends answer at their own addresses, but not through the Service."""
 
 
 def conclude(evidence: PathEvidence) -> str:
@@ -82,8 +82,8 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return which list allows (or blocks) the packet because of known defects; empty if none
-    does."""
+    """Return which node's list allows (or blocks) the packet because of known defects; empty if no
+    list does."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
         f"release ({end.defects}), with which Felix renders the policies"

@@ -48,7 +48,8 @@ class Retries:
             try:
                 answer = self._observe([self._path])[0]
                 result = f"{answer.verdict} after {answer.seconds * 1000:.0f} ms  {answer.detail}"
-            except Exception as error:  # no error of this kind is what the test failed for
+            # an error of the evidence must not replace the test's own failure
+            except Exception as error:
                 result = f"(not tried: {first_line(error)})"
             self.lines.append(f"{began:%H:%M:%S.%f} {result}".rstrip())
             if self.end.wait(PAUSE):

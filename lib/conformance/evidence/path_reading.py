@@ -25,21 +25,21 @@ from conformance.policy.acl_list import HnsRule
 from conformance.probe.host import Hosts
 
 Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
-"""Returns the lists of rules that Felix may give HNS for a Windows pod: with and without a
-release's known defects."""
+"""Returns the lists of rules that Felix may give HNS for a Windows pod: one with a release's known
+defects, one without them."""
 DENIED = str(Verdict.TIMED_OUT)
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
 """Verdicts that are possible only if a packet reached its target."""
 OVERLAY = "overlay"
 SERVED = "own address"
-"""Labels of lines in an explanation: the nodes' wrong entries for each other's pods; and the line
-which says that backends answer at their own addresses."""
+"""The labels of two lines in an explanation: wrong entries of the nodes for each other's pods; and
+backends that answer at their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a reading, besides the API and the hosts."""
+    """The sources of a path's reading, other than the API and the hosts."""
 
     lists: Lists
     by_defects: Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
@@ -113,7 +113,7 @@ class PathReading:
             return False
 
     def _unready(self, path: Attempt) -> Iterator[str]:
-        """Yield the backends of a path that are not ready, with the time since when."""
+        """Yield the backends of a path that are not ready, each with the time since when."""
         for pod in path.target.backends if path.target else ():
             obj = self.kube.find("v1", "Pod", pod.pod, pod.namespace)
             conditions = list_at(obj or {}, "status", "conditions")

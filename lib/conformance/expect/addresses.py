@@ -45,10 +45,9 @@ class Addresses:
 
     def behind(self, client: Workload) -> list[str]:
         """Return a pod's own address, and the addresses that its node may put in its place on the
-        path through a Service. On Windows these include kube-proxy's ``--source-vip``, the address
-        after the overlay's own; in flannel's overlay host-local gives that address, which may be
-        any of the node's podCIDR.
-        """
+        path through a Service. On Windows these include kube-proxy's ``--source-vip``. In Calico's
+        overlay this is the address after the overlay's own. In flannel's overlay host-local assigns
+        it, so that it may be any address of the node's podCIDR."""
         tunnel = self._tunnel(client.node)
         found = [client.address, *self.of_node(client)]
         if client.os == "windows" and tunnel:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test's expectations need to know about their surroundings: where results go, which cluster
-it is, how long to wait."""
+"""The surroundings of a test's expectations: the sink of their results, the cluster, and the time
+limits."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Pace:
     """The reasons for which a test waits longer than its timings say."""
 
     machine: Machine = field(default_factory=Machine)
-    """The machine that the suite runs on: how late it is."""
+    """Measures how late the suite's own machine is."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
     """The paths that earlier tests found open. It also says whether a path that loses connections
     may be probed again at the run's end."""
@@ -138,8 +138,9 @@ class Context:
     world: World = field(default_factory=World)
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
-    """The claim and the part that all decisions are about; empty: all claims and parts of the test.
-    A part without a claim means the part of this name of each of the test's claims."""
+    """The claim and the part that all decisions are about. Empty: all claims and parts of the test.
+    If there is a part without a claim, the part with this name counts for each of the test's
+    claims."""
     at: Side | None = None
     """The end whose node enforces the policies; None: the end that the newest change of policy
     names."""

@@ -26,8 +26,8 @@ def pods_of(attempt: Attempt) -> list[Workload]:
 
 
 def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
-    """Return the paths that replaced pods, dead nodes or other owners' changes may explain. If the
-    state of pods is unknown, only other owners' changes count."""
+    """Return the paths whose results may come from replaced pods, dead nodes or changes by other
+    owners. If the state of pods is unknown, only changes by other owners count."""
 
     def all_there(some: Sequence[Path]) -> bool:
         try:
@@ -112,7 +112,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
             why = standing.why if isinstance(standing, Wrong | BrokenControl) else None
             if why in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
                 _excuse(expect, outcome, why)
-    others.observe((), ())  # what was open then is no evidence about later expectations
+    others.observe((), ())  # paths that were open now are no evidence for later expectations
 
 
 def _excuse(expect: Session, outcome: Outcome, why: Why) -> None:
@@ -129,7 +129,7 @@ def _excuse(expect: Session, outcome: Outcome, why: Why) -> None:
     ):
         outcome.standing = Broken(by)
     elif why is Why.CLOSED and expect.context.world.others.defect(*owners.way(attempt)):
-        outcome.is_control = False  # the claim is about what the policy shows before the test does
+        outcome.is_control = False  # the claim is about this defect, so the path is no mere control
         outcome.standing = Wrong(why)
 
 

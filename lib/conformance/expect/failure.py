@@ -306,10 +306,11 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """Return the control of a closed path that explains the failure.
+    """Return the lost control that best explains why a closed path is undecided.
 
-    There are two kinds of controls. The kind whose best control is worse counts, and its worst
-    control is returned.
+    A closed path may have two kinds of controls. Of each kind, the control that connected most
+    often is compared; the kind that is worse by this comparison counts. Its worst control is
+    returned.
     """
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
@@ -342,8 +343,8 @@ def _undecided(lost: Path, denied: Outcome) -> str:
 
 
 def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str:
-    """Return what the first line adds about a name. ``led``: the present address of the target's
-    name, or the verdict."""
+    """Return the text about the target's name that is added to the first line. ``led``: the address
+    to which the name resolves now, or the verdict of the attempt to resolve it."""
     target = outcome.path.attempt.target
     if observations and observations[-1].verdict in names.UNSENT and target is not None:
         again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""

@@ -132,10 +132,10 @@ def excused(
     want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """Return the error that replaces a failure's message if a policy of another owner explains the
-    failure, or if backends explain it that their kubelet finds unready, so that no Service leads to
-    them. ``turned``: the path changed its state. A change by another run explains a lost open path,
-    too."""
+    """Return the error that replaces a failure's message if something else explains the failure: a
+    policy of another owner, or backends that their kubelets find unready, so that no Service leads
+    to them. ``turned``: the path changed its state. A change by another run explains a lost open
+    path, too."""
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
         return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]

@@ -129,7 +129,7 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
     first = _look(look, context, all_paths)
     errors = first.of_witnesses(cases)
     if first.wrong and not all_paths.keys() <= first.decisions.keys():
-        errors.append(first.wrong)  # nothing is decided of controls
+        errors.append(first.wrong)  # the probing failed before every path was decided
     sound = [case for case in cases if not first.broken(case)]
     doubtful = [case for case in sound if any(map(first.violates, case.as_documented))]
     second = _Answer(context)
@@ -139,7 +139,7 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
         sound = [case for case in sound if case not in doubtful or not second.broken(case)]
     for case in sound:
         errors += _ends(case, first, second)
-    if errors:  # an error of a look itself is the most precise
+    if errors:  # an error from probing itself has the most precise message
         raised = (first.wrong, second.wrong)
         raise min(
             errors, key=lambda error: (not isinstance(error, Nonconformance), error not in raised)

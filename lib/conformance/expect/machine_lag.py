@@ -36,7 +36,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
             or standing.why not in (Why.OPEN, Why.CLOSED)
         ):
             continue
-        # A path of no policy waits for nothing that a starved lab would have to compute first.
+        # If no policy concerns the path, it waits for no computation of the lab.
         if machine.overwhelmed(began, now, computes=not path.steady):
             machine.excused += 1
             text = outcome.explained(
@@ -55,7 +55,7 @@ def describe(path: Path, standing: Standing) -> str:
         isinstance(standing, Held)
         and (path.first_right if path.want else standing.row[0].at) <= own
     ):
-        return ""  # open paths are tried for as long as closed paths
+        return ""  # it was as expected within its own budget
     behind = path.given - own
     why = (
         f"this machine was behind by up to {behind:.1f} s"

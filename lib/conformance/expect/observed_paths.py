@@ -47,8 +47,7 @@ class ObservedPaths:
         self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
     ) -> None:
         """Raise if a name no longer resolves to the address that it had while the path was open:
-        such a denial proves nothing.
-        """
+        then a denial proves nothing."""
         for outcome in outcomes:
             attempt = outcome.path.attempt
             before = self._addresses.get(key_of(attempt), "")

@@ -18,8 +18,8 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 
 IN_A_ROW = 2 * STEADY
-"""The number of connections in a row which show that such a path works again. If a fifth of all is
-lost, this happens by chance once in 7,500 times."""
+"""The number of connections in a row which show that a path that wavered works again. If a fifth of
+all connections is lost, this happens by chance once in 7,500 times."""
 Way = tuple[str, str, str]
 """Uid of the source, address or name of the target, protocol. The port is left out, since losses on
 the network do not depend on it."""

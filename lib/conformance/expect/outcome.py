@@ -29,7 +29,8 @@ class Outcome:
     is_control: bool
     """The path was expected open, or closed, only as a control of other paths."""
     is_witness: bool = False
-    """The witness only shows that policies are in force; another claim covers what passes."""
+    """The path only shows that policies are in force; another claim decides whether packets may
+    pass."""
     because: str = ""
     """Why the path should be open, or closed."""
     at: Side | None = None

@@ -246,7 +246,7 @@ def decided(
 
     If the blamed policy is not ``lasting``, the test may decide more when it is run again.
     """
-    if isinstance(text, str):  # its own advice is about Calico
+    if isinstance(text, str):  # the text's own advice suspects Calico, so it is left out
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))
     kind = EnvironmentBroken if lasting else Wavered
     blame = f"{NOT_OURS}: {by}{'' if lasting else ' (it came, changed or went at that time)'}"

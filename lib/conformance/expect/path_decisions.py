@@ -39,7 +39,7 @@ class Policies(Protocol):
     """All policies of a test."""
 
     def apply(self) -> None:
-        """Bring the policies into force; raise what the API server answers."""
+        """Bring the policies into force. Raise the API server's error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class PathDecisions(Session):
     """The choice of paths if there are too many to probe at once."""
     _so_far: ObservedPaths = field(default_factory=ObservedPaths)
     _rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    """Paths to the newest row that named them."""
+    """Map each path to the newest row that named it."""
 
     def _paths_of(self, items: Iterable[Policies | Row]) -> tuple[list[Pair], list[Pair]]:
         """Return the paths that should be open, and the paths that should be closed; remember their
@@ -88,7 +88,7 @@ class PathDecisions(Session):
         rows = [item for item in items if isinstance(item, Row)]
         is_open = self.context.world.change() is None and len(rows) == len(items)
         if is_open and all(row.open for row in rows):
-            return items  # asked slice by slice
+            return items  # open paths alone are probed slice by slice
         if not self.crossing.is_wide(pair for row in rows for pair in row.pairs):
             return items
         return [self._sample(item) if isinstance(item, Row) else item for item in items]
@@ -233,8 +233,8 @@ class PathDecisions(Session):
         share = f"{len(paths)} of {counted(number, 'path')}, up to {first.rule.within:.0f} s"
         line = f"{first.attempt.nodes} is not {expected} yet ({share})"
         self.context.sink.progress(f"{', '.join(self.context.claims)}: {line}")
-        self.context.world.policies_there(())  # remembers policies that are gone at the end
-        self.context.world.runs.look()  # remembers changes in the same way
+        self.context.world.policies_there(())  # reads policies that may be gone at the end
+        self.context.world.runs.look()  # reads other runs' changes that may be over at the end
         return excuses.lost_paths(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome]) -> None:
@@ -305,7 +305,7 @@ class PathDecisions(Session):
         if want and target.path in (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME):
             within = max(
                 within, *(timings.service_effect for timings in ends)
-            )  # kube-proxy may not know it yet
+            )  # kube-proxy may not have programmed the Service yet
         rule = Rule.of(own, ends, within=within)
         return Path(
             attempt,

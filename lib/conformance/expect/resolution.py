@@ -146,7 +146,8 @@ class _Question:
         return any(map(self.is_answered, observations)) and any(silent)
 
     def _refused_beyond(self, observation: Observation) -> bool:
-        """Return whether only the bare name was refused by a server, in the words of the agents."""
+        """Return whether a server refused the bare name and no name with a suffix. This is read
+        from the words of the agents."""
         pattern = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
         return (
             observation.verdict is Verdict.DNS_FAILED
@@ -196,8 +197,8 @@ class _Question:
         cause: DnsAnswers | None,
         seconds: float,
     ) -> Ruling:
-        """Decide that a source got no right answer; ``cause``: the DNS answers when it waited
-        longer."""
+        """Decide that a source got no right answer. ``cause``: the answers that DNS servers gave
+        when they had more time; None: none were requested."""
         context = self.session.context
         last = observations[-1]
         otherwise = (
@@ -261,7 +262,8 @@ class _Question:
 
 
 def _denied(observation: Observation) -> bool:
-    """Return whether a server that knows answered that there is no such name with any record."""
+    """Return whether a server answered that the name does not exist at all, with a record of any
+    type."""
     return observation.verdict is Verdict.NO_SUCH_NAME and observation.rcode == "NXDOMAIN"
 
 

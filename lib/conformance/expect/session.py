@@ -38,8 +38,8 @@ class Session:
     clock: Clock = SYSTEM_CLOCK
 
     def of_claim(self, claim: str) -> Self:
-        """Return the same expectations for one of the test's claims, which their messages and
-        decisions are then about."""
+        """Return these expectations for a single claim of the test: their messages and decisions
+        are then about this claim."""
         return replace(self, context=replace(self.context.of_part("", claim), claims=(claim,)))
 
     def attempt(

@@ -257,7 +257,7 @@ class Expect(PathDecisions):
         An observation has the source address that the server received, if the server reports it.
         """
         single = each([pairs])
-        # Pods are asked so by themselves, each by its own protocol.
+        # For pods, the default kind of attempt already makes the server report the source.
         kind = None if single[0][1].backends else telling(single[0][1])
         rounds = self._decide(single, [], Ask(because=because, kind=kind, open_is_control=control))
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}

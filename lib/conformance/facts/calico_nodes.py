@@ -20,9 +20,7 @@ manifests, ``rancher/mirrored-calico-node``, ``rancher/hardened-calico``, ``tige
 ENTERPRISE = re.compile(r"(?:/cnx-node|(?:^|/)tigera/node)(?:-windows)?[:@]")
 """Enterprise's own node images: ``tigera/cnx-node``, from Enterprise 3.22 on ``tigera/node``
 (tigera/docs@f2a2762432b5:calico-enterprise_versioned_docs/version-3.22-2/releases.json)."""
-ENTERPRISE_ONLY = (
-    "images and Installation tell Enterprise's own version, not that of the Calico inside"
-)
+ENTERPRISE_ONLY = "images and Installation have the version of Enterprise, not of the Calico in it"
 EDITIONS = {
     "Calico": "Calico",
     "TigeraSecureEnterprise": "Calico Enterprise",

@@ -30,8 +30,8 @@ LABELS = {
     },
     "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
 }  # fmt: skip
-"""The labels of such pods by kubeadm, RKE2, OpenShift and Calico; the cluster's DNS has
-``kube-dns`` everywhere but on OpenShift."""
+"""The labels that kubeadm, RKE2, OpenShift and Calico give the pods that run a cluster. The
+cluster's DNS has ``kube-dns`` everywhere but on OpenShift."""
 TYPHA = "calico-typha"
 CONTROLLERS = "calico-kube-controllers"
 API_SERVER = "calico-apiserver"
@@ -46,7 +46,7 @@ OWNERS = {
     "kube-dns",
     "dns-default",
 }
-"""The DaemonSets and Deployments that own such pods."""
+"""The DaemonSets and Deployments that own the pods that run a cluster."""
 
 
 class ClusterWide:
@@ -59,8 +59,8 @@ class ClusterWide:
         self._systems = {node.name: str(node.os) for node in facts.nodes}
 
     def pods(self) -> dict[str, Fact[str]]:
-        """Return the operating system of the node of each such pod; ``no node`` if the pod waits
-        for a node."""
+        """Return the operating system of the node of each pod that runs the cluster; ``no node`` if
+        the pod waits for a node."""
         found = {}
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""

@@ -28,9 +28,8 @@ class DocumentedPatch:
 
     def tried(self) -> dict[str, Fact[str]]:
         """Return the server's answer to the command, and the value afterwards. Raise
-        MissingCapability if the run's user may not patch, or if the value is not already true.
-        Otherwise a server that stores the patch in spite of the dry run would change the cluster.
-        """
+        MissingCapability if the run's user may not patch, or if the value is not already true: then
+        a server that stores the patch in spite of the dry run would change the cluster."""
         if not self._is_on():
             raise MissingCapability(
                 "strict affinity is off, so that a trial of the patch would change it",

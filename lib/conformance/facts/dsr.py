@@ -44,8 +44,8 @@ HEAD = 64 * 1024
 
 
 def enabled_in(text: str) -> bool | None:
-    """Return the flag's value in a command line, of which the last occurrence counts. None: it is
-    not set, which includes every line with ``--config``."""
+    """Return the value of ``--enable-dsr`` in a command line; its last occurrence counts. None: it
+    is not set, or has no effect because of ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 

@@ -18,7 +18,7 @@ WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")
 """Matches the lines of Felix' log that a message about policy shows; all other lines are in the
 failure's bundle."""
 SHOWN = 160
-"""The number of characters of such a line that are shown."""
+"""The number of characters of a log line that are shown."""
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0
@@ -41,7 +41,7 @@ def felix_on(
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     return [
-        f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
+        f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node was found'}"
         for node in dict.fromkeys(nodes)
         if not unwell_only or (node in pods and _is_unwell(pods[node]))
     ]

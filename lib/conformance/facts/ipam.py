@@ -159,8 +159,8 @@ class IpamFacts:
         return OwnBlock(spec["cidr"], capacity, capacity - held)
 
     def vacant(self) -> Counter[str]:
-        """Return the number of free addresses in each node's blocks. Under "" is the number of free
-        addresses of the pools that belong to no node."""
+        """Return the number of free addresses in each node's blocks. The key "" has the number of
+        free addresses of the pools that belong to no node's block."""
         pools = self.calico.pool_cidrs().values()
         free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
         for block in self.calico.listed("IPAMBlock")[0]:
@@ -279,8 +279,8 @@ def affine(block: Obj) -> str:
 
 
 def reservations(spec: Obj) -> list[str]:
-    """Return the ordinals in a block that are reserved for Windows; the first and the last ones by
-    their names."""
+    """Return the addresses of a block that are reserved for Windows: the first three and the last
+    as ``first``, ``second``, ``third`` and ``last``, others as ``number 17``."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

@@ -51,8 +51,8 @@ PRINT: dict[OS, str] = {
     "linux": "tail /var/log/calico/cni/cni.log",
     "windows": r"powershell Get-Content -Tail 10 C:\var\log\calico\cni\cni.log",
 }
-"""Commands for people, who have to know whether a CNI configuration sets another ``log_file_path``.
-"""
+"""Commands that print the log. They are for people: if a CNI configuration sets another
+``log_file_path``, the reader of the command must know this."""
 CniLog = Callable[[Obj, str, OS, datetime, float], str]
 """Returns the CNI plugin's log on the node of a pod of Felix. The arguments are the pod, its
 container, the node's operating system, since when, and within how many seconds. Raises SuiteError.

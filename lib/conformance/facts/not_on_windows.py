@@ -24,7 +24,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class NotOnWindows:
-    """Reads the facts about such features for one worker."""
+    """Reads, for one worker, the facts about features that only Linux nodes have."""
 
     calico: CalicoObjects
 
@@ -34,7 +34,7 @@ class NotOnWindows:
         felix, api = self.calico.listed("FelixConfiguration")
         ruling = self.calico.facts.felix_overrides.get("linux", {}).get("wireguardEnabled")
         enabled = [value_at(obj, "spec", "wireguardEnabled") for obj in felix]
-        if ruling:  # a variable wins over every FelixConfiguration
+        if ruling:  # the environment overrides every FelixConfiguration
             enabled = [is_on(ruling.value)]
         if not any(enabled):
             raise NotObservable(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")

@@ -412,7 +412,7 @@ class CalicoObjects:
         for pod in self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
             status = pod.get("status") or {}
             address = pod_address(status)
-            over = status.get("phase") in ("Succeeded", "Failed")  # its address is given to others
+            over = status.get("phase") in ("Succeeded", "Failed")  # other pods may get its address
             if address and ":" not in address and not over and not pod["spec"].get("hostNetwork"):
                 yield pod, ipaddress.IPv4Address(address)
 

@@ -15,7 +15,7 @@ from conformance.model.facts import Facts
 
 INSTALLATION = ("operator.tigera.io/v1", "Installation")
 KEPT = {
-    "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",
+    "agent": " (to make it last, change HelmChartConfig rke2-calico in kube-system, too)",
     "platform": " (AKS keeps the Installation of its add-on and may put it back)",
 }
 """Other programs that write the Installation, by the way in which Calico was installed on the

@@ -57,8 +57,8 @@ DEPLOYING: tuple[Right, ...] = (
 
 POLICIES: tuple[Right, ...] = (
     Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
-    Right("create", "serviceaccounts", needed_for="tell pods apart by their account"),
-    Right("patch", "serviceaccounts", needed_for="tell pods apart by their account"),
+    Right("create", "serviceaccounts", needed_for="distinguish pods by their account"),
+    Right("patch", "serviceaccounts", needed_for="distinguish pods by their account"),
     Right("delete", "serviceaccounts", needed_for="remove an account"),
     *(
         Right(verb, resource, group, needed_for="apply the policies under test and remove them")
@@ -135,7 +135,7 @@ OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
         for verb in ("create", "delete")
     ),
 }
-"""The same for tests that change the whole cluster (roles of these names, in addition to
+"""The rights for tests that change the whole cluster (roles of these names, in addition to
 disruptive)."""
 RBAC_ROLES: Mapping[str, str] = {
     "pods": "standard", "policies": "standard", "disruption": "disruptive",
@@ -190,7 +190,7 @@ def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
 WHOLE_CLUSTER = frozenset(
     {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
 )
-"""Those of the resources which tests write that are in no namespace."""
+"""The resources without a namespace, among those that tests write."""
 
 
 def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:

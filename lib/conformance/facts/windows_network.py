@@ -100,7 +100,7 @@ class WindowsNetwork:
         objects."""
         if flannel := node.annotations.get(BACKEND):
             yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
-        # Before v3.20 Calico wrote its address where another plugin was the network, too.
+        # Before v3.20, Calico wrote its address on nodes even if another plugin was the network.
         yield from (
             Fact(
                 "Calico",

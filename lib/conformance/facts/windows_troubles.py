@@ -26,5 +26,5 @@ def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
         if revision < whole and node.plane.value != "l2bridge":
             found.setdefault(what, []).append(f"{node.name} ({node.revision})")
     return [
-        f"Windows' own known trouble on {', '.join(there)}: {what}" for what, there in found.items()
+        f"known fault of Windows on {', '.join(there)}: {what}" for what, there in found.items()
     ]

@@ -44,7 +44,7 @@ def variable(reading: Reading, workload: Obj | None, name: str) -> str | None:
 
 
 def _own(reading: Reading, workload: Obj, container: Obj, name: str) -> str | None:
-    for entry in reversed(container.get("env") or []):  # of several the last one counts
+    for entry in reversed(container.get("env") or []):  # the last entry of a name counts
         if not _is(entry.get("name"), name):
             continue
         if entry.get("value") is not None:
@@ -66,7 +66,8 @@ def _from_whole_maps(reading: Reading, workload: Obj, container: Obj, name: str)
         start = source.get("prefix") or ""
         if config := (source.get("configMapRef") or {}).get("name"):
             for key, value in _data(reading, workload, config).items():
-                found = value if _is(f"{start}{key}", name) else found  # the last one wins
+                # the last entry of a name counts
+                found = value if _is(f"{start}{key}", name) else found
     return found
 
 

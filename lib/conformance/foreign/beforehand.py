@@ -33,7 +33,7 @@ class Beforehand:
     unread: str = ""
     """Kinds that could not be read, and why."""
     exempt: str = ""
-    """How to exempt the run's pods from them."""
+    """How to exempt the run's pods from these policies."""
 
     @property
     def lines(self) -> list[str]:

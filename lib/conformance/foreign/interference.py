@@ -39,7 +39,7 @@ class Interference:
             if left is None:
                 found.append((f"somebody's deletion of {made.label}", made))
             elif left.spec != made.spec and left.version.partition("/")[0] != made.version:
-                # of an unchanged version the API server serves the same spec in other words
+                # the API server may word the same spec of an unchanged version differently
                 found += [(f"somebody's edit of {made.label}", policy) for policy in (made, left)]
         return found
 

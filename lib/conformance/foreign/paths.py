@@ -31,7 +31,7 @@ class ObservedPath:
     observed: Observed
     protocol: str
     at: Side
-    """The only end at which policies are considered."""
+    """The end of the path at which policies are considered."""
     ends: Callable[[Sequence[Workload]], Mapping[str, End]]
     """Reads the labels of pods; called only if a policy must be judged."""
 
@@ -66,8 +66,8 @@ class ObservedPath:
     ) -> bool:
         """Return whether open paths at the same pod show that a policy does not close this path.
 
-        They show it if the policy would have closed them, too, in every reading in which it could
-        close this path, and if none of ``others`` may have opened them.
+        They show this if the policy, in every reading in which it could close this path, would have
+        closed them, too, and if no policy of ``others`` may have opened them.
         """
         ways = [way for _, way in self.ways if policy.could(way, "closed") is not False]
         open_ways = [
@@ -104,8 +104,8 @@ def describe(
     surely: bool = False,
 ) -> str:
     """Describe each policy that could cause the result: ``GlobalNetworkPolicy wide denies ingress
-    of demo/server``, with the reason if its node reads the policy differently from the documents.
-    ``surely``: leave out policies whose effect is not known, or not documented."""
+    of demo/server``. The reason is added if the policy's node reads it differently from the
+    documents. ``surely``: leave out policies whose effect is not known, or not documented."""
     lines = []
     for policy in policies:
         answers = [

@@ -62,7 +62,7 @@ class ForeignPolicies:
     kube: Kube
     changes: Changes
     facts: Facts | None = None
-    """Has the release of Calico that each Windows node runs; None: that is not known."""
+    """The facts, with the release of Calico on each Windows node; None: they are not known."""
     exempt: str = EXEMPT
     _removed: dict[str, float] = field(default_factory=dict)
     """Policies that this worker has removed, by name, each with its time (``time.monotonic``)."""
@@ -72,12 +72,14 @@ class ForeignPolicies:
     _open: Sequence[Path] = ()
     """Paths that the test observed to be open before it made any policy."""
     _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
-    """Answers about policies that were added or removed. The key is the first version; the value is
-    the time of the answer, and the policies."""
+    """For the version at which a search began: the time of the search, and the policies that were
+    added or removed since this version."""
     _is_current: bool | None = None
-    """The newest snapshot is used again by :meth:`look`; None: each look reads anew."""
+    """True: :meth:`look` returns the newest snapshot again. False: it reads anew once. None: it
+    always reads anew."""
     _resolvers: list[Target] | None = None
-    """The cluster's DNS pods behind their Service, since the newest look; None: not read."""
+    """The cluster's DNS pods behind their Service; None: they were not read since the newest look.
+    """
 
     def __post_init__(self) -> None:
         self._interference = Interference(self.kube, self.changes)
@@ -92,7 +94,8 @@ class ForeignPolicies:
             return self._newest
         is_own = own_objects(self.changes.run, self.changes.uids)
         self._snapshots.append(read(self.kube, time.monotonic(), is_own))
-        self._interference = Interference(self.kube, self.changes)  # objects are read anew, too
+        # so that the worker's own objects are read anew, too
+        self._interference = Interference(self.kube, self.changes)
         self._resolvers = None
         self._is_current = None if self._is_current is None else True
         return self._newest
@@ -101,7 +104,7 @@ class ForeignPolicies:
     def one_look(self) -> Iterator[None]:
         """Read the policies, and the objects that they select, at most once in this block.
 
-        A failure may affect thousands of paths, and each of them asks.
+        A failure may affect thousands of paths, and each path would read them again.
         """
         self._is_current = False
         try:
@@ -200,8 +203,8 @@ class ForeignPolicies:
         return self._path(source, target, observed, protocol, at).describe(policies)
 
     def forecloses(self, ways: Sequence[Path]) -> list[str]:
-        """Return for each path the foreign policies that certainly close it; empty if there are
-        none, or if another policy may open it.
+        """Return for each path the foreign policies that certainly close it. The text is empty if
+        there are none, or if another policy may open the path.
 
         This uses the newest snapshot, and confirms its result by another snapshot.
         """
@@ -212,7 +215,7 @@ class ForeignPolicies:
 
     def _closing(self, snapshot: Snapshot, paths: Sequence[Path]) -> list[str]:
         pods = [pod for source, target, _ in paths for pod in (source, *target.backends)]
-        # the usual case asks nothing of the cluster
+        # in the usual case, this needs no request to the cluster
         every = {self._columns(pod) for pod in pods}
         if not may_close(snapshot.foreign, {pod.namespace for pod in pods}, every):
             return [""] * len(paths)
@@ -258,8 +261,8 @@ class ForeignPolicies:
     def _candidates(
         self, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the foreign policies observed so far, without those under which the path once had
-        the other result."""
+        """Return the foreign policies observed so far, without the policies under which the path
+        once had the opposite result."""
         snapshots = [snapshot]
         if times.since and not lasting:
             snapshots += [past for past in self._snapshots if past.at >= times.since]
@@ -341,7 +344,7 @@ class ForeignPolicies:
         is_own = own_objects(self.changes.run, self.changes.uids)
         api, kind = served
         found: dict[str, Obj] = {}
-        # the API server may have forgotten, or refuse this user
+        # the API server may have forgotten the version, or refuse this user
         with suppress(SuiteError):
             for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
                 obj = event["object"]

@@ -23,7 +23,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 VERBS = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
 NOTHING = "metadata.name=no-such-object"
-"""A field selector that selects nothing, for a list of which only the version is needed."""
+"""A field selector that selects nothing: a list with it is made only to learn the version."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class PolicyEvents:
                 since = ""
             except ApiGone:
                 return
-            except ApiUnreachable:  # for a while
+            except ApiUnreachable:  # the API server is expected to return
                 continue
 
     def record(self, api: str, kind: str, obj: Obj, verb: str) -> None:

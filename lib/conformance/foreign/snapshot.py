@@ -95,7 +95,7 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
         unread=tuple(reader.unread),
         version=next(iter(reader.versions), ""),
         kinds=tuple(kinds),
-        # a HostEndpoint without labels is an endpoint all the same
+        # a HostEndpoint without labels still counts
         hosts={str(spec_of(item).get("node")): labels_of(item) or {"": ""} for item in endpoints},
     )
 

@@ -33,7 +33,8 @@ END = b"end"
 
 def hold(results: Path, clock: Clock = SYSTEM_CLOCK) -> None:
     """Wait until the results are fetched, or for 24 hours; SIGTERM ends it at once."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # process 1 has no default action
+    # process 1 would otherwise ignore SIGTERM
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     begin = time.time()
 
     def over() -> bool:

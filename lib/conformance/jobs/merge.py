@@ -142,7 +142,8 @@ def _claims(
 
 
 def _selection(reports: Sequence[Report]) -> str:
-    """Return which parts of a run are missing, and what quick runs chose; empty: nothing."""
+    """Return which parts of a run are missing, and what quick runs selected; empty: no part is
+    missing, and no run was quick."""
     parts: dict[str, set[str]] = {}
     others = []
     for report in reports:
@@ -216,7 +217,7 @@ def _facts(reports: Sequence[Report]) -> Facts:
             nodes=nodes,
             calico_on_nodes={**facts.calico_on_nodes, **on_nodes},
         )
-    assert found is not None  # a report without facts is not merged
+    assert found is not None  # a report without facts cannot be merged
     return found
 
 

@@ -32,7 +32,7 @@ FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
 """Options that name a file of the user; the Job gets a copy."""
 MOST = 900_000
-"""bytes. The most that such files may have in all: a ConfigMap holds 1 MiB."""
+"""bytes. The most that the user's files may have in all: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
 """Options that the Job sets itself."""
 KEPT = {
@@ -131,8 +131,8 @@ def _job(wanted: Wanted, account: str) -> Obj:
     """Return the Job.
 
     Its pod is never repeated, whatever the judge's exit code: a second pod would repeat what the
-    first has decided, or disrupt again what the first could not restore. The policy also keeps
-    Kubernetes from starting a pod while another is being deleted (podReplacementPolicy).
+    first has decided, or disrupt again what the first could not restore. podReplacementPolicy also
+    keeps Kubernetes from starting a pod while another is being deleted.
     """
     never_again = {
         "action": "FailJob",
@@ -181,7 +181,8 @@ def _pod(wanted: Wanted, account: str) -> Obj:
         volumes.append({"name": "files", "configMap": {"name": wanted.name}})
     spec: Obj = {
         "restartPolicy": "Never",
-        # Process 1 ignores a SIGTERM that comes before its handler is there; so no container's is.
+        # A process with id 1 ignores a SIGTERM that arrives before its handler is installed. In a
+        # shared process namespace, no process of these containers has id 1.
         "shareProcessNamespace": True,
         "serviceAccountName": account,
         "terminationGracePeriodSeconds": GRACE,

@@ -106,7 +106,7 @@ def _whole(wanted: Any, found: Any) -> Any:
 def _put(patch: dict[str, Any], path: Sequence[str], value: Any) -> None:
     for name in path[:-1]:
         inner = patch.setdefault(name, {})
-        if inner is None:  # a parent goes as a whole
+        if inner is None:  # the whole parent is removed
             return
         patch = inner
     patch[path[-1]] = value

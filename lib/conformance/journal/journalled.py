@@ -99,7 +99,7 @@ class Journalled:
                 )
                 if not self.changes.run.owns(
                     found
-                ):  # ours: a first try arrived, its answer did not
+                ):  # otherwise an earlier try created it, and only the answer was lost
                     raise
                 return found
 
@@ -196,7 +196,8 @@ class Journalled:
         return entry
 
     def _write(self, entry: Entry) -> Entry:
-        self._keys.append(entry.key)  # also when its writing fails: it may have arrived
+        # before the write, which may succeed although its answer is lost
+        self._keys.append(entry.key)
         return self.journal.write(entry)
 
     def _act(self, entry: Entry, act: Callable[[], Obj | None]) -> Obj | None:

@@ -35,8 +35,8 @@ class Plainly:
         self._changes = changes
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Change fields. A node that is cordoned in this way has the run's mark, as if the change
-        had been recorded."""
+        """Change fields. A node that is cordoned by this method has the run's mark, as if the
+        change had been recorded."""
         found = self._changes.kube.find(
             target.api_version, target.kind, target.name, target.namespace
         )

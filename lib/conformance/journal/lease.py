@@ -125,13 +125,14 @@ class RunLock:
     def renew(self) -> None:
         """Renew the lease, to show that the run is alive. Raise LockLost, ApiRefused,
         ApiUnreachable."""
-        assert self._mine is not None  # it was acquired
+        assert self._mine is not None  # the lock was acquired
         try:
             self._mine = self._put(self._mine, self._mine["spec"] | {"renewTime": _now()})
         except ApiRefused as refusal:
             if refusal.code not in (404, 409):
                 raise
-            self._mine = self.check()  # still ours: the object was only written to
+            # the run still holds the lock: only the object's version is newer
+            self._mine = self.check()
 
     def release(self) -> None:
         """Release the lock; harmless if it is not held. An error is only reported, since the next
@@ -191,14 +192,15 @@ class RunLock:
         except ApiRefused as refusal:
             if refusal.code not in (404, 409) and not _on_its_way_out(refusal):
                 raise
-            return "another run"  # was faster; the next look shows which
+            return "another run"  # the other run was faster; the next attempt finds its name
         self._progress(f"waiting for the run lock: {who} has it")
         return who
 
     def _is_gone(self, found: Obj) -> bool:
         """Return whether the lease has no holder, a dead holder, or a holder that did not renew it
         in time, by this process' own clock."""
-        if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
+        # nobody holds it, or this run could not release it earlier
+        if _holding(found) in ("", self.run.run):
             return True
         life = self._life(found)
         if life is not Life.UNKNOWN:
@@ -238,9 +240,8 @@ class RunLock:
         }
 
     def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
-        """Write the lease over exactly that version. Raise ApiRefused (409) if it has changed
-        meanwhile.
-        """
+        """Write the lease if it still has the version of ``old``. Raise ApiRefused (409) if it was
+        changed meanwhile."""
         kept = {
             name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")
         }
@@ -251,7 +252,7 @@ class RunLock:
             "spec": spec,
         }
         done = self._changes.make(_change("replace", "this run holds it", body))
-        assert done is not None  # neither a deletion nor a dry run
+        assert done is not None  # only a deletion or a dry run returns nothing
         return done
 
     def _keep(self) -> None:
@@ -345,5 +346,5 @@ def _now() -> str:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
+    except (KeyError, OSError):  # a container's user may have no name
         return str(os.getuid())

@@ -52,7 +52,7 @@ def process(value: str) -> Life:
     except BlockingIOError:
         return Life.ALIVE
     except OSError:
-        return Life.UNKNOWN  # removed, or another container's file
+        return Life.UNKNOWN  # the file was removed, or is in another container
     return Life.DEAD
 
 

@@ -52,7 +52,7 @@ def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
     )
     stored = content_at(
         current, (*_ANNOTATIONS, STORED_METADATA)
-    )  # of what Calico's API server serves
+    )  # the metadata in storage of an object that Calico's API server serves
     if name in annotations_of({"metadata": {"annotations": {STORED_METADATA: stored.value}}}):
         given = json.loads(stored.value)
         del given["annotations"][name]
@@ -86,7 +86,7 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
     """
     target = entry.target
     mark = annotations_of(current).get(entry.mark_name)
-    assert target is not None  # it fits the tables
+    assert target is not None  # the entry fits the tables
     if as_noted and entry.uid and current["metadata"].get("uid") != entry.uid:
         return f"{target.label} was replaced by an object with another uid"
     if mark is None:

@@ -50,9 +50,10 @@ class OtherRuns:
         """Map the run and the key of an entry to its journal, and to the time when it was last
         found open (``time.monotonic``)."""
         self._is_current: bool | None = None
-        """Nothing is read again by :meth:`look`; None: each look reads anew."""
+        """True: :meth:`look` reads nothing again. False: it reads once more. None: it always reads
+        anew."""
         self._living: dict[str, bool] = {}
-        """The runs that were asked about since the newest look, and whether they live."""
+        """Map each run that was checked since the newest look to whether it lives."""
 
     @contextmanager
     def one_look(self) -> Iterator[None]:

@@ -26,7 +26,8 @@ class Entry:
     act: Act
     why: str
     run: str = ""
-    """The run that made the change; empty: an earlier release, which left no marks."""
+    """The run that made the change. Empty: an earlier release of the suite made it, and left no
+    mark."""
     state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made; ``closed``:
     nothing needs to be restored."""

@@ -112,7 +112,7 @@ class _Restorer:
         run = self.journal.run.run
         result = None
         try:
-            if why := refusal(entry) or (entry.run != run and f"it speaks of run {entry.run}"):
+            if why := refusal(entry) or (entry.run != run and f"it names run {entry.run}"):
                 return self._refused(entry, why)
             result = (
                 Restored(entry, Outcome.UNCHANGED, entry.label)
@@ -151,7 +151,7 @@ class _Restorer:
         return Restored(
             entry,
             Outcome.FAILED,
-            f"{entry.label}: the object does not hold still",
+            f"{entry.label}: the object was changed during each try",
             "pytest --restore",
         )
 
@@ -250,9 +250,7 @@ class _Restorer:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except (
-            Exception
-        ) as error:  # a healer that is broken must not keep the others from being run
+        except Exception as error:  # a broken healer must not prevent the others from running
             return Restored(
                 entry,
                 Outcome.FAILED,

@@ -33,7 +33,7 @@ def retry(
         try:
             results.append(act())
         except ApiGone:
-            raise  # it does not come back for this run; the next run restores
+            raise  # this run has given the API server up; the next run restores
         except (ApiUnreachable, ApiRefused) as error:
             if isinstance(error, ApiRefused) and error.code < 500 and error.code != 429:
                 raise

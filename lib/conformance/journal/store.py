@@ -90,8 +90,9 @@ class Journal:
             if entry.state == "intended":
                 self._describe(f"journal: {described(entry)}")
             return entry
-        is_over = not entry.open and entry.act != "procedure"  # whose node is still marked
-        if entry.state != "intended":  # it was made, or is put back, whatever becomes of the note
+        # a procedure's node still has its mark
+        is_over = not entry.open and entry.act != "procedure"
+        if entry.state != "intended":  # the change was made or restored, even if this write fails
             self._remember(entry, is_over=is_over)
         retry(
             lambda: self._put(entry),
@@ -123,7 +124,7 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Record that nothing needs to be restored; then remove a procedure's mark from its
+        """Record that an entry leaves nothing to restore; then remove a procedure's mark from its
         node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:
@@ -166,7 +167,7 @@ class Journal:
             self._changes.create(body, "the journal of this run", foreign=True)
         except (
             ApiRefused
-        ) as refusal:  # another worker was first, or our own try arrived and its answer did not
+        ) as refusal:  # another worker created it, or this one did and the answer was lost
             if not refusal.already_exists:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
@@ -180,7 +181,7 @@ class Journal:
         try:
             found = read(self.kube, self.ref, within=self.within)
         except SuiteError:
-            if self._memory is None:  # another run's
+            if self._memory is None:  # the journal of another run has no copy in memory
                 raise
             return [
                 load(path.read_text(encoding="utf-8"))
@@ -213,7 +214,7 @@ class Journal:
             try:
                 self._changes.make(change)
             except ApiRefused as refusal:
-                if refusal.code != 409:  # somebody has just written to it
+                if refusal.code != 409:  # 409: another process has just written to the journal
                     raise
 
         retry(attempt, within=self.within, description=f"remove {self.ref.label}")

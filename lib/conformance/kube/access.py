@@ -58,7 +58,8 @@ class Renewal:
         left = (self._ends - datetime.now(UTC)).total_seconds()
         if left > 0:
             return left < SOON and age >= RENEWED_EVERY
-        return -left < age or age >= RETRIED_EVERY  # they ended after the last look
+        # the credentials ended after the last look, or it is time to try again
+        return -left < age or age >= RETRIED_EVERY
 
     def renew(self) -> bool:
         """Read the credentials from their source. If that fails, the old credentials stay, and
@@ -123,8 +124,9 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     try:
         found = _access(chosen)
         if chosen.server.startswith("https:"):
-            Path(found.configuration.ssl_ca_cert or os.devnull).open("rb").close()  # TLS names none
-            tls(found.configuration)  # what cannot be used is known before anything is contacted
+            # fails here, since the error of TLS would not name the file
+            Path(found.configuration.ssl_ca_cert or os.devnull).open("rb").close()
+            tls(found.configuration)  # an unusable certificate is an error before any contact
     except (ssl.SSLError, OSError) as error:
         raise UsageProblem(
             f"{chosen.where}: its certificates or key cannot be used: {error}"
@@ -166,7 +168,7 @@ def _configuration(chosen: Chosen) -> Any:
     configuration.tls_server_name = chosen.cluster.get("tls-server-name")
     configuration.proxy = chosen.cluster.get("proxy-url") or configuration.proxy
     if chosen.cluster.get("certificate-authority-data"):
-        # beyond the certificates may be comments
+        # the data may have comments around the certificates
         pem = chosen.decoded("certificate-authority-data")
         configuration.ca_cert_data = pem.decode("ascii", "ignore")
     else:

@@ -41,7 +41,7 @@ def danger(change: Change, run: Ownership) -> str:
         return f"it may change IP pools through the operator; patch it, and leave {NETWORK}.ipPools out"
     text = json.dumps(change.body or {}).replace(
         "~1", "/"
-    )  # as a JSON patch writes the slash of a key
+    )  # in a JSON patch, the slash of a key is ~1
     asked = [name for name in ASKING if name in text]
     if asked and (kind == "Namespace" or not _for_linux_alone(change.body)):
         return (

@@ -135,8 +135,8 @@ def body(answer: Any, request: str) -> bytes:
 def refusal(
     status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str
 ) -> ApiRefused | None:
-    """Return the refusal in an answer, or the error that no API server sent it; None for a
-    success."""
+    """Return the error for an answer that is no success: the API server's refusal, or NoApiServer
+    if the answer did not come from an API server. None: it is a success."""
     named = {key.lower(): value for key, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
     refused: ApiRefused | None = None
@@ -151,7 +151,7 @@ def refusal(
     elif status >= 400:
         refused = ApiRefused.from_response(status, phrase, data, request)
     if refused:
-        with contextlib.suppress(ValueError):  # a date
+        with contextlib.suppress(ValueError):  # the header may also be a date
             refused.retry_after = max(0.0, float(named.get("retry-after", 0)))
     return refused
 

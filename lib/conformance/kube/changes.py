@@ -2,7 +2,7 @@
 """Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
 made.
 
-It does not journal or restore; callers that do so wrap ``Changes.make``.
+It does not journal or restore; callers that journal wrap ``Changes.make``.
 """
 
 import json
@@ -266,7 +266,7 @@ class Changes:
                 return ""
             if (
                 refusal.code == 429 or "PodDisruptionBudget" in refusal.message
-            ):  # 500: several of them select the pod
+            ):  # 500: several budgets select the pod
                 return refusal.explained
             raise
         return ""

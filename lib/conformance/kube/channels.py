@@ -109,7 +109,7 @@ def connect(
 
 
 def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], within: float) -> Any:
-    import websocket  # only when something is run in a pod
+    import websocket  # imported only to run something in a pod
 
     kube.reach.check(name)
     asked = time.monotonic()
@@ -117,7 +117,7 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
     channel: Any = websocket.WebSocket(skip_utf8_validation=True, enable_multithread=True)
-    watchdog = threading.Timer(within, _cut, [channel])  # its own time-out is for each byte
+    watchdog = threading.Timer(within, _cut, [channel])  # websocket's own time-out is for each byte
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -134,7 +134,7 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
             else str(error.resp_body or "").encode()
         )
         raise _refused(name, error.status_code, error.resp_headers or {}, body) from error
-    except Exception as error:  # packages for socks proxies raise what they like
+    except Exception as error:  # packages for SOCKS proxies raise errors of any type
         channel.shutdown()
         if (handshake := channel.handshake_response) and 300 <= handshake.status < 400:
             raise _refused(name, handshake.status, handshake.headers, b"") from error
@@ -166,7 +166,7 @@ def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) ->
 
 def _cut(channel: Any) -> None:
     """End the read or write that a channel is waiting for."""
-    with contextlib.suppress(Exception):  # it may just have ended
+    with contextlib.suppress(Exception):  # the channel may just have ended
         channel.sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -200,7 +200,8 @@ def send(channel: Any, data: bytes) -> None:
 
 
 def close_stdin(channel: Any) -> None:
-    """Signal the end of standard input; only v5 can do so, a v4 server never closes it."""
+    """Signal the end of standard input. Only protocol v5 has a signal for it; a v4 server never
+    closes the command's standard input."""
     if channel.subprotocol == V5:
         channel.send_binary(bytes([CLOSE, STDIN]))
 

@@ -164,12 +164,12 @@ class Kube(Connection):
         It has been repeated since ``begin``, for at most ``within`` seconds.
         """
         if refusal.code in (502, 503, 504) and not refusal.status:
-            # a gateway's answer, not its own
+            # a gateway answers in the API server's place
             self.reach.silent(asked, f"{refusal.code} {refusal.message}")
         else:
             self.reach.answered()
         unauthorized = refusal.code == 401 and self._accepted
-        # For less than that it may be the hiccup of a webhook that knows tokens.
+        # A shorter refusal may come from a token webhook that is absent for a moment.
         late = bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED
         return _Failed(
             refusal,
@@ -184,7 +184,7 @@ class Kube(Connection):
         if failed.dead:
             why = getattr(self.access.renewal, "problem", "")
             self.reach.end(
-                f"the API server takes the credentials of {self.access.user} no more: {error}"
+                f"the API server no longer accepts the credentials of {self.access.user}: {error}"
                 f"{f'; they were not renewed: {why}' if why else ''}"
             )
         if isinstance(error, ApiRefused):
@@ -198,7 +198,7 @@ class Kube(Connection):
             url = f"{self.access.configuration.host}/version"
             answer = self._call("GET", url, None, "", self.timings.api_connect)
             answers.body(answer, "GET /version")
-        except Exception:  # of TLS, of the connection, of a proxy on the way
+        except Exception:  # an error of TLS, of the connection, or of a proxy
             return False
         return answer.status not in (407, 500, 502, 503, 504)
 
@@ -207,11 +207,11 @@ class Kube(Connection):
     ) -> ApiUnreachable:
         """Return the error for a request without an answer. Raise ``error`` if it is a mistake of
         the suite's own."""
-        from urllib3.exceptions import HTTPError  # comes with the client
+        from urllib3.exceptions import HTTPError  # a dependency of the official client
 
         if (
             not isinstance(error, HTTPError | OSError) and type(error).__name__ != "ApiException"
-        ):  # TLS errors, wrapped
+        ):  # the official client raises some TLS errors as ApiException
             raise error
         why = proxy.explain(self.access.configuration, error)
         self.reach.silent(asked, why)
@@ -233,7 +233,7 @@ class Kube(Connection):
         """
         self.reach.interrupt(seconds)
         for answer in list(self._watched):
-            with contextlib.suppress(Exception):  # it may just have ended
+            with contextlib.suppress(Exception):  # the answer may just have ended
                 answer.response.connection.sock.shutdown(socket.SHUT_RDWR)
 
     def changes_something(self, what: str) -> None:
@@ -315,7 +315,7 @@ class Kube(Connection):
             if not meta.get("continue"):
                 break
             query["continue"] = meta["continue"]
-        for item in items:  # lists leave these out
+        for item in items:  # the items of a list lack these two fields
             item.setdefault("apiVersion", api_version)
             item.setdefault("kind", kind)
         return items, str(meta.get("resourceVersion") or "")
@@ -336,7 +336,8 @@ class Kube(Connection):
         The watch ends when the time is over or the server ends it; raise ApiRefused (410: list
         again), ApiUnreachable.
         """
-        from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
+        # a dependency of the official client
+        from urllib3.exceptions import HTTPError, ReadTimeoutError
 
         path = self.path(self.resource(api_version, kind), namespace)
         query = {
@@ -344,7 +345,7 @@ class Kube(Connection):
             "resourceVersion": since,
             "timeoutSeconds": str(max(1, int(seconds + 0.999))),
         }
-        query |= {"allowWatchBookmarks": "true"}  # something to hear from where nothing happens
+        query |= {"allowWatchBookmarks": "true"}  # so that a watch without events is not silent
         query |= {"labelSelector": labels} if labels else {}
         query |= {"fieldSelector": fields} if fields else {}
         url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
@@ -364,7 +365,7 @@ class Kube(Connection):
                     answers.event(line, name) for line in filter(bytes.strip, lines.add(chunk))
                 )
         except ReadTimeoutError:
-            return  # quiet for as long as we were willing to listen
+            return  # the whole time passed without an event
         except (HTTPError, OSError) as error:
             self.reach.silent(asked, describe(error))
             raise ApiUnreachable(name, 1, seconds, error) from error
@@ -375,7 +376,7 @@ class Kube(Connection):
     def _watch(self, name: str, url: str, seconds: float) -> Any:
         """Return the open answer to a watch; None if none came in time. Raise ApiRefused and
         urllib3's errors."""
-        from urllib3.exceptions import ReadTimeoutError  # comes with the client
+        from urllib3.exceptions import ReadTimeoutError  # a dependency of the official client
 
         try:
             answer = self._call("GET", url, None, "", self._patience(seconds))

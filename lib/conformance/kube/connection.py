@@ -57,7 +57,7 @@ class Connection:
         configuration = access.configuration
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
-        configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
+        configuration.keep_alive = True  # some gateways drop an idle connection without notice
         self._api = self._pools()
         self._lock = threading.Lock()
 
@@ -109,7 +109,7 @@ class Connection:
         """
         if self.access.renewal is None:
             return False
-        with self._lock:  # else somebody else has renewed them meanwhile
+        with self._lock:  # otherwise another thread has renewed them meanwhile
             return self._authorization() != refused or self._renew(self.access.renewal)
 
     def _renew(self, renewal: Renewal) -> bool:
@@ -131,7 +131,7 @@ class Connection:
 
         A key may occur repeatedly.
         """
-        from urllib3 import HTTPHeaderDict  # comes with the client
+        from urllib3 import HTTPHeaderDict  # a dependency of the official client
 
         renewal = self.access.renewal
         with self._lock:  # sources and hooks are not thread-safe
@@ -143,10 +143,11 @@ class Connection:
         return HTTPHeaderDict([*own.items(), *self.access.impersonation])
 
     def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
-        """Return the answer; repeat the request once with new credentials if the present ones
-        have expired.
+        """Return the answer; repeat the request once with new credentials if the present ones have
+        expired.
 
-        ``patience``: seconds from its beginning to its end; that of a watch ends then.
+        ``patience``: the seconds from the request's beginning to the end of the answer; a watch
+        ends after this time.
         """
         timeout = (self.timings.api_connect, patience)
         content = {} if body is None else {"Content-Type": content_type}

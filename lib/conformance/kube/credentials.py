@@ -94,7 +94,7 @@ def source_of(chosen: Chosen) -> "Source":
 
     Raise UsageProblem for contradictions and removed auth-providers, as kubectl does.
     """
-    import certifi  # comes with the client
+    import certifi  # a dependency of the official client
 
     given = chosen.given
     provider = mapping_at(given, "auth-provider")
@@ -112,7 +112,8 @@ def source_of(chosen: Chosen) -> "Source":
     beside = {
         "idp-certificate-authority": usual,
         "client-secret": "",
-        "id-token": "e30.eyJleHAiOjF9.x",  # of long ago, for who has a refresh-token alone
+        # an expired token, for users who have only a refresh-token
+        "id-token": "e30.eyJleHAiOjF9.x",
     }
     return Oidc(chosen, beside | mapping_at(provider, "config"))
 
@@ -190,7 +191,7 @@ class Plugin:
             raise self._problem(
                 f"did not end within {WITHIN:.0f} s; log in before the run"
             ) from None
-        except (OSError, ValueError) as error:  # of a byte that no argument may hold
+        except (OSError, ValueError) as error:  # ValueError: an argument has a zero byte
             hint = mapping_at(self.chosen.given, "exec").get("installHint") or "install it"
             raise self._problem(
                 f"cannot be run: {getattr(error, 'strerror', None) or error}; {hint}"
@@ -215,7 +216,7 @@ class Plugin:
         except (ValueError, KeyError, TypeError, AttributeError):
             first = self._clean(output.strip().partition("\n")[0].partition("{")[0]).split()
             shown = [HIDDEN if len(word) >= LONG or not first[1:] else word for word in first]
-            begin = " ".join(shown)[:60]  # a long word, or a word alone, may be the token
+            begin = " ".join(shown)[:60]  # a long word, or the only word, may be the token
             raise self._problem(f"printed no ExecCredential, it begins with {begin!r}") from None
         if reported != ["ExecCredential", version]:
             raise self._problem(
@@ -249,7 +250,7 @@ def _named(command: Sequence[str]) -> str:
         name, assigned, _ = re.split(r"([=\s]|$)", argument, maxsplit=1)
         if argument.startswith("--") or (argument.startswith("-") and assigned):
             words.append(f"{name}{assigned}..." if assigned else name)
-        elif argument.startswith("-"):  # a value may follow its letter at once
+        elif argument.startswith("-"):  # a value may follow the letter directly, as in -pVALUE
             words.append(argument if len(argument) == 2 else f"{argument[:2]}...")
         else:
             is_word = not before.startswith("-") and SUBCOMMAND.fullmatch(argument)
@@ -317,7 +318,7 @@ class Oidc:
                     whole, client_configuration=Configuration()
                 )
                 why = "it refused"
-        except Exception as error:  # of TLS, of OAuth, of damaged entries
+        except Exception as error:  # errors of TLS, of OAuth, or of damaged entries
             held = [str(self.config.get(name) or "") for name in ("client-secret", "refresh-token")]
             why = _without(str(error), held)
         finally:

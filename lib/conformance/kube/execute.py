@@ -113,7 +113,7 @@ def run(
 
 def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, end: float) -> str:
     """Send standard input and collect output until the server closes; return the error, or ""."""
-    import websocket  # only when something is run in a pod
+    import websocket  # imported only to run something in a pod
 
     lines = answers.Lines("a line of the command's output")
     try:

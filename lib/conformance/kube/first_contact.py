@@ -27,7 +27,7 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
         foreign = any(
             words in text for words in ("issuer", "self-signed", "self signed")
-        )  # else too old, or another's
+        )  # otherwise it has expired, or is for another host
         why = (
             "this kubeconfig's certificate authority did not sign"
             if foreign

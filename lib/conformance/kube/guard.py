@@ -89,8 +89,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why a change of any kind that is not GUARDED affects something outside the run without
-    declaring so; empty if it does not."""
+    """Return why a change affects something outside the run without declaring this; empty if it
+    does not. The change is of a kind that is not GUARDED."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):

@@ -176,7 +176,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         raise UsageProblem(f"kubeconfig {path} cannot be read: {reason}") from None
     try:
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
         other = "it is not text" if isinstance(error, yaml.YAMLError) else str(error)

@@ -10,7 +10,8 @@ import yaml
 from conformance.errors import UsageProblem
 
 Obj = dict[str, Any]
-# libyaml's, where PyYAML was built with it, are ten times as fast: manifests are read again for every deployment.
+# libyaml's classes are ten times as fast, if PyYAML has them. Manifests are read for every
+# deployment.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -68,7 +69,7 @@ def parsed(data: bytes, where: str) -> list[Any]:
         hint = " (a template: render it first, as `helm template` does)" if "{{" in text else ""
         raise UsageProblem(f"manifest {where}{line}: {why}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError) as error:
-        # a date or a number that Python cannot hold
+        # such as a date or a number that Python cannot represent
         raise UsageProblem(f"manifest {where}: {str(error).partition(chr(10))[0]}") from None
 
 

@@ -18,7 +18,8 @@ TAINTS = (
 )
 """Taints of nodes that are down, or are shutting down."""
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-"""The taint of a cordoned node; the scheduler applies it even before the node has it."""
+"""The taint of a cordoned node. The scheduler acts as if a cordoned node had it, even before it is
+added."""
 
 
 def not_ready(node: dict[str, Any]) -> str:

@@ -74,7 +74,7 @@ def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
     found = dict(meta.get(part) or {})
     with contextlib.suppress(
         KeyError, ValueError, AttributeError, TypeError
-    ):  # a foreign annotation of that name
+    ):  # somebody else wrote an annotation of this name
         found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
     return found
 

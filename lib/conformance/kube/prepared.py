@@ -31,14 +31,14 @@ ELSEWHERE = {"conformance/team": "elsewhere"}
 OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
-"""The endings of the names of a worker's namespaces, with the labels by which policies select each.
-"""
+"""Map the ending of the name of each of a worker's namespaces to the labels by which policies
+select the namespace."""
 OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}": {},
     f"-{WATCH}-elsewhere": ELSEWHERE,
     "-prepull": {},
 }
-"""The same for namespaces that a run has only once."""
+"""The endings of the names of namespaces that a run has only once, with their labels."""
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
     ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),

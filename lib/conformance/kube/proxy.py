@@ -28,7 +28,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     but through which all execs would fail.
     """
     from kubernetes.client.rest import (
-        should_bypass_proxies,  # already imported with the configuration
+        should_bypass_proxies,  # the configuration has imported this module already
     )
 
     url = configuration.proxy or ""
@@ -41,7 +41,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     configuration.proxy = parts.geturl()
     if (
         parts.username and parts.scheme == "http"
-    ):  # the client reads credentials of a socks proxy from its URL
+    ):  # for a SOCKS proxy, the client reads them from the URL
         pair = ":".join(credentials(configuration)).encode()
         configuration.proxy_headers = {
             "Proxy-Authorization": f"Basic {base64.b64encode(pair).decode()}"
@@ -55,7 +55,8 @@ def _usable(url: str, where: str) -> SplitResult:
         usable = parts.hostname and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or parts.scheme not in ("http", "https", *SOCKS):  # its URL may hold a password
+    # the message leaves out the URL, which may hold a password
+    if not usable or parts.scheme not in ("http", "https", *SOCKS):
         raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
     if parts.scheme == "https":
         raise UsageProblem(

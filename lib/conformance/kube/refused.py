@@ -136,7 +136,7 @@ def describe(error: BaseException | str) -> str:
     for mark in (
         "[Errno",
         "[SSL",
-    ):  # the operating system's own text is at the end of urllib3's
+    ):  # the operating system's own text comes last in the text of urllib3
         if mark in text:
             return text[text.index(mark) :].rstrip(")").strip()
     if ">: " in text:

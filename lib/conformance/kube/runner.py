@@ -38,9 +38,9 @@ BESIDE = tuple(
 )
 """Roles that a user may have in addition: every other role file."""
 GATEWAYS = {
-    "/k8s/clusters/": "Rancher's proxy takes Rancher's tokens alone",
-    "teleport": "Teleport's proxy takes its own certificates alone",
-    "connectgateway": "a Connect gateway takes Google's credentials alone",
+    "/k8s/clusters/": "Rancher's proxy accepts only Rancher's tokens",
+    "teleport": "Teleport's proxy accepts only its own certificates",
+    "connectgateway": "a Connect gateway accepts only Google's credentials",
 }
 """Gateways that accept no token of a ServiceAccount, by a part of their address or TLS name."""
 PREPARED_LABEL = "calico-conformance/prepared"
@@ -119,7 +119,7 @@ def prove(text: str, user: Runner, by: Access) -> None:
         taken = next((f" ({why})" for part, why in GATEWAYS.items() if part in named), "")
         raise ClusterUnusable(
             [
-                f"{kube.access.server} does not take the token of {user.name}{taken}: "
+                f"{kube.access.server} does not accept the token of {user.name}{taken}: "
                 f"{first_line(error)}; name the cluster's own API server by --server=URL, or by "
                 "--context (Rancher: the authorized cluster endpoint's), or run as yourself"
             ]

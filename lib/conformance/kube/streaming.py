@@ -122,7 +122,7 @@ class ExecStream:
             problem = self._loop()
         except answers.TooMuch as error:
             problem = str(error)
-        except Exception as error:  # the thread's end must reach the caller with any error
+        except Exception as error:  # the caller must learn of the thread's end, whatever the error
             problem = f"the connection broke: {describe(error)}"
         finally:
             self._channel.shutdown()
@@ -153,7 +153,7 @@ class ExecStream:
                 self._wake_write = -1
 
     def _loop(self) -> str:
-        import websocket  # only when something is run in a pod
+        import websocket  # imported only to run something in a pod
 
         sock = self._channel.sock
         self._channel.settimeout(self._silence)

@@ -116,13 +116,14 @@ class Waits:
                     if time.monotonic() > end:
                         return
             except (NoApiServer, ApiUnreachable):
-                pass  # the list above repeats within its own deadline, and says what is broken
+                pass  # the list request above retries, and then reports the error
             except ApiRefused as refusal:
                 if (
                     refusal.code != 410 and not refusal.passing
-                ):  # objects can be listed all the same
+                ):  # after any other refusal, the objects can be listed again
                     raise
-            if time.monotonic() - asked < PAUSE:  # it ended at once: no flood of requests
+            # the watch ended at once; the pause prevents a flood of requests
+            if time.monotonic() - asked < PAUSE:
                 SYSTEM_CLOCK.sleep(PAUSE)
 
     def gone(self, target: ObjectRef, *, within: float) -> float:
@@ -210,7 +211,7 @@ class Waits:
                     text = self._refusals(makers) if kind != "DaemonSet" else self._failed(makers)
                     return next(text, "")
         except ApiRefused:
-            pass  # who may not read them learns it from the wait's end
+            pass  # a user who may not read them still gets the error when the wait ends
         return ""
 
     @staticmethod
@@ -265,14 +266,13 @@ class Waits:
         return "\n".join(lines)
 
     def _closed(self, pod: Obj) -> str:
-        """Return ``, node windows-1 is cordoned`` for each node that the pod selects and that
-        takes no such pods.
-        """
+        """Return ``, node windows-1 is cordoned`` for each node that the pod selects, but that
+        takes no new pods."""
         try:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
             ]
-        except ApiRefused:  # who may not read them still has the scheduler's message
+        except ApiRefused:  # a user who may not read nodes still gets the scheduler's message
             return ""
         text = (
             (node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ()))

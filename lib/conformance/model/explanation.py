@@ -12,7 +12,7 @@ LAYER = "layer"
 
 
 UNKNOWN = "not known"
-"""The beginning of that line if it names several causes, or none."""
+"""The beginning of the text of the line :data:`LAYER` if it names several causes, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ allows."""
 from hashlib import sha256
 
 LONGEST = 120
-"""The number of characters of such a name that are kept; endings, and additions to the name, are
+"""The number of characters that the name of a file keeps. Endings, and additions to the name, are
 not counted."""
 
 

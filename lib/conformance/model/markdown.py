@@ -4,7 +4,7 @@
 import re
 
 _MARKS = re.compile(r"[\\|\[*`~]|(?<![^\W_])_|_(?![^\W_])")
-"""Matches signs of markup; an underscore within a word is none."""
+"""Matches signs of markup. An underscore within a word is no such sign."""
 _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 

@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     NO_SUCH_NAME = "NO_SUCH_NAME"
     """DNS: NXDOMAIN, or no record of that type; ``rcode`` says which."""
     DNS_FAILED = "DNS_FAILED"
-    """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
+    """DNS: no answer, SERVFAIL, REFUSED, or a garbled answer; ``detail`` says which."""
 
 
 ARRIVED = frozenset(
@@ -90,7 +90,7 @@ class Observation:
     body: bytes = b""
     answers: tuple[str, ...] = ()
     rcode: str = ""
-    """DNS, for NO_SUCH_NAME: ``NOERROR``: a queried name exists and lacks such records;
-    ``NXDOMAIN``."""
+    """DNS, for NO_SUCH_NAME. ``NOERROR``: a queried name exists, but has no record of this type.
+    ``NXDOMAIN``: no queried name exists."""
     tries: int = 1
     """How often this attempt was sent because of transport errors before it was carried out."""

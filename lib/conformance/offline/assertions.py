@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assertions about paths, for pull requests: which paths must be open, and which must stay closed.
 
-A list of ``{name, from, to, port, protocol, expect, columns}``; ``from`` and ``to`` are a pod
-(``shop/web``), a pattern (``shop/*``) or an address; a list of them means each.
+A file has a list of ``{name, from, to, port, protocol, expect, columns}``; ``from`` and ``to`` are
+a pod (``shop/web``), a pattern (``shop/*``), an address, or a list of these.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from conformance.policy.reach import Reach
 from conformance.printing import plain, say
 
 CLUSTER = "cluster"
-"""The word for the cluster that a kubeconfig names, in place of a file."""
+"""The word that, in place of a file, stands for the cluster of a kubeconfig."""
 FORMATS = ("text", "json", "markdown", "html")
 DESCRIPTIONS = {
     "": "Print who reaches whom under these policies: as promised, on Windows, and by release.\n"
@@ -87,7 +87,7 @@ def _reach_options(parser: argparse.ArgumentParser) -> None:
 
 def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a file, a folder, -, cluster, or a column")
-    parser.add_argument("new", metavar="NEW", help="the same: promise, windows, v3.31 are columns")
+    parser.add_argument("new", metavar="NEW", help="like OLD; promise, windows, v3.31 are columns")
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="objects that both sides have, too"
     )
@@ -125,7 +125,7 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
-    """Return the objects of files, and of the cluster if the word for it is given."""
+    """Return the objects of files, and of the cluster if :data:`CLUSTER` is given."""
     paths = [path for path in files if path != CLUSTER]
     wants_cluster = len(paths) < len(files) or (not files and options.kubeconfig)
     found = inputs.files(paths)

@@ -161,8 +161,8 @@ class Comparison:
 
 
 def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str], End]) -> list[str]:
-    """Return the ends of one side that are not compared; with their operating system if that has
-    changed."""
+    """Return the names of one side's ends that are not compared. If only an end's operating system
+    has changed, its name comes with the operating system."""
     names = {name for name, _ in others}
     compared = {name for name, _ in mine.keys() & others.keys()}
     alone = [end for end in mine.values() if end.name not in compared]

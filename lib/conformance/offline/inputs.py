@@ -121,7 +121,7 @@ def _size(value: Any, known: dict[int, int]) -> int:
     if not isinstance(value, list | tuple | dict):
         return 1
     if id(value) not in known:
-        known[id(value)] = MOST_VALUES + 1  # for what contains itself
+        known[id(value)] = MOST_VALUES + 1  # a document that contains itself counts as too large
         entries = (*value.keys(), *value.values()) if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_size(one, known) for one in entries)
     return known[id(value)]
@@ -164,8 +164,9 @@ def _hint(where: str) -> str:
 
 
 def _original(obj: Obj) -> tuple[str, str]:
-    """Return namespace and name of the policy of another API that an object may be a copy of; if
-    that policy exists, it is read instead."""
+    """Return namespace and name of the policy that an object may be a copy of: Calico's API serves
+    policies of other APIs a second time. If the original exists, it is read instead. The name is
+    empty if the object is no copy."""
     space, name = _key(obj)[2:]
     return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
@@ -278,8 +279,8 @@ def applied(old: Given, new: Given) -> Given:
 
 
 def _stored_key(key: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the other key of a Calico policy: without Calico's API server a policy of the tier
-    ``default`` is stored as ``default.NAME``, before v3.32."""
+    """Return the key of a Calico policy under its other name. Before v3.32 and without Calico's API
+    server, a policy NAME of the tier ``default`` is stored as ``default.NAME``."""
     *owner, name = key
     if key[0] != "projectcalico.org" or not key[1].endswith("NetworkPolicy"):
         return key

@@ -90,7 +90,7 @@ class Summary:
             for column, destination in enumerate(self.groups):
                 pair = pair_of(source, destination)
                 answers = self.reach.between(*pair) if pair else ()
-                if answers:  # none: they have no address of the same IP version
+                if answers:  # no answers: the ends have no addresses of the same IP version
                     paths = paths_between(source.ends, destination.ends)
                     same = results.setdefault(id(answers), Results(answers))
                     found[row, column] = Cell(source, destination, paths, same)
@@ -189,7 +189,7 @@ class Summary:
             "the system is not known, so it is judged as a Linux and as a Windows pod": (
                 reach.of_unknown_system
             ),
-            "nothing says who the members are of Service": [
+            "no object names the members of Service": [
                 "/".join(one) for one in sorted(reach.world.unknown_services)
             ],
             "passed over, no pod and no policy": passed_over(reach.world),
@@ -213,7 +213,7 @@ def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
 
 
 def paths_between(sources: Sequence[End], destinations: Sequence[End]) -> int:
-    """Return the number of paths: an end has none to itself."""
+    """Return the number of paths. An end has no path to itself."""
     names = {end.name for end in destinations}
     return len(sources) * len(destinations) - sum(end.name in names for end in sources)
 

@@ -49,7 +49,7 @@ def pairs(reach: Reach, source: str, destination: str) -> Iterator[tuple[End, En
         if is_pair(*pair)
     ]
     if not found:
-        raise UsageProblem(f"nothing is said of {source} and {destination}")
+        raise UsageProblem(f"there is no answer for {source} and {destination}")
     yield from found
 
 

@@ -90,12 +90,12 @@ def _begin(config: pytest.Config) -> int | pytest.ExitCode | None:
     if config.option.list_claims:
         return _list_claims(config)
     if config.option.list_images:
-        from conformance.plugin import list_images  # brings the Kubernetes client's side in
+        from conformance.plugin import list_images  # imports the client of Kubernetes
         from conformance.run import clusters
 
         return list_images.command(config, clusters.access_of)
     if config.option.restore or config.option.janitor:
-        from conformance.plugin import recover  # brings the Kubernetes client's side in
+        from conformance.plugin import recover  # imports the client of Kubernetes
         from conformance.run import clusters
 
         return recover.command(config, clusters.access_of)
@@ -118,8 +118,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
-    from conformance.plugin import worlds as each_world  # not for tests of the library
-    from conformance.plugin.fixtures import (  # not for tests of the library
+    from conformance.plugin import worlds as each_world  # only in a conformance run
+    from conformance.plugin.fixtures import (  # only in a conformance run
         disruption,
         reading,
         run,
@@ -130,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
         worlds,
     )
 
-    if config.option.tbstyle == "auto":  # the long style begins with pages of fixtures' values
+    if config.option.tbstyle == "auto":  # pytest's long style begins with pages of fixtures' values
         config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, worlds, reading, table, streams, disruption)
@@ -144,7 +144,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(judge.words, "conformance-words")
     if hasattr(
         config, "workerinput"
-    ):  # workers read the command line anew, not what the controller made of it
+    ):  # workers read the command line anew, without the controller's changes
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
     else:
         if run_state.run.directory:
@@ -158,9 +158,9 @@ def pytest_configure(config: pytest.Config) -> None:
             )
             config.pluginmanager.register(only, "conformance-plan")
         if config.option.dry_run:
-            from conformance.plugin import rehearsal  # not for tests of the library
+            from conformance.plugin import rehearsal  # only in a conformance run
             from conformance.plugin.fixtures import (
-                rehearsal as rehearsal_fixtures,  # not for tests of the library
+                rehearsal as rehearsal_fixtures,  # only in a conformance run
             )
 
             config.pluginmanager.register(rehearsal.Rehearsal(run_state), rehearsal.NAME)
@@ -172,9 +172,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     terminal."""
     if state.awake(session.config) and not session.config.option.help:
         _guard(session.config)
-        from conformance.plugin.exclusive import Exclusive  # not for tests of the library
-        from conformance.plugin.limit import Limit  # not for tests of the library
-        from conformance.plugin.once_more import LastTest, OnceMore  # not for tests of the library
+        from conformance.plugin.exclusive import Exclusive  # only in a conformance run
+        from conformance.plugin.limit import Limit  # only in a conformance run
+        from conformance.plugin.once_more import LastTest, OnceMore  # only in a conformance run
 
         run_state = state.of(session.config)
         plugins = session.config.pluginmanager
@@ -203,7 +203,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
         return 0
     try:
         run_state.run.open()
-    except Exception:  # reported once the session has begun, with its exit code
+    except Exception:  # the session's beginning reports the error, with its exit code
         return 0
     number, run_state.run.workers = _workers(run_state.run)
     return number
@@ -237,7 +237,7 @@ def _workers(run: Run) -> tuple[int, str]:
     """Return the number of workers of ``-n auto`` on an opened cluster, and the reason."""
     settings = run.settings
     inspection = run.inspection
-    assert inspection is not None  # open() raised otherwise
+    assert inspection is not None  # otherwise open() has raised
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
     busy = load.busy() if run.shares_machine else ""
     return workers_for(
@@ -260,7 +260,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
     """Return the provider of real clusters and labs, if no other plugin offers one."""
-    from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
+    from conformance.run.clusters import Clusters  # imports the client of Kubernetes
 
     return Clusters(config.rootpath)
 
@@ -370,7 +370,7 @@ def _report_paths(config: pytest.Config, run: Path) -> None:
 
 def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
     """Collect, print, end."""
-    from _pytest.main import wrap_session  # as pytest's own --fixtures does
+    from _pytest.main import wrap_session  # pytest's own --fixtures uses it, too
 
     def body(config: pytest.Config, session: pytest.Session) -> None:
         options.read_choice(config)

@@ -139,7 +139,7 @@ class Controller:
         """Begin the standing watch if a test decides by it."""
         if self._watch or not any(test.exclusivity.kind == "last" for test in self._plan()):
             return
-        from conformance.watch.standing_watch import Watch  # brings the Kubernetes client's side in
+        from conformance.watch.standing_watch import Watch  # imports the client of Kubernetes
 
         self._watch = Watch(self.run, self.run.connect())
         self._watch.begin()
@@ -186,7 +186,7 @@ class Controller:
         facts = self.run.facts
         if (
             not self.qualification.required or facts is None or rerun_of(config)
-        ):  # a rerun has the earlier verdicts too
+        ):  # a rerun also has the earlier verdicts
             return []
         silent = claim_outcomes(catalog(), facts, self._tests(), whole=selects_all(config))
         return self.qualification.out_of_reach(facts, self.qualification.answered(silent))
@@ -238,7 +238,7 @@ class Controller:
             "setup",
             "call",
             "teardown",
-        ):  # of a worker that died; it may be tried again elsewhere
+        ):  # xdist's report of a dead worker; the test may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
             report.when = status.CRASH  # type: ignore[assignment]
             self.pytest_runtest_logfinish(report.nodeid)
@@ -261,7 +261,8 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Distinguish Ctrl-C from the interruption with which xdist carries out ``-x``."""
-        # A signal may come where Python knows no line; pytest fails at printing such an entry.
+        # If a signal arrives where Python knows no line, the traceback has an entry without a line,
+        # which pytest cannot print.
         excinfo.traceback = excinfo.traceback.filter(
             lambda entry: entry._rawentry.tb_lineno is not None
         )
@@ -269,7 +270,8 @@ class Controller:
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         )
         if not by_software and not self.by_user:
-            # First what goes on now: else the clock's thread may name the test after the line.
+            # Set this first: otherwise the thread of progress lines may print the test's name after
+            # it.
             self.run.alive.doing("interrupted: what the run made is being removed")
             self.run.progress().tell("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
@@ -293,7 +295,7 @@ class Controller:
         result = None
         try:
             result = yield
-        except KeyboardInterrupt:  # while workers end: there is a report all the same
+        except KeyboardInterrupt:  # Ctrl-C while workers end; the report is written nevertheless
             self.by_user = True
         config = session.config
         directory = self.run.directory
@@ -304,7 +306,7 @@ class Controller:
             return result
         try:
             self._end_run(directory)
-        except KeyboardInterrupt:  # the rest has the short time that clearing up then has
+        except KeyboardInterrupt:  # what is left to do has the short time of the cleanup
             self.by_user = True
             self._end_run(directory)
         if self.problems:
@@ -320,7 +322,8 @@ class Controller:
         report = self._with_leftovers(report)
         session.exitstatus = report.exit_code
         self.report = report
-        write_json(report, directory.path / "conformance.json")  # before what may fail
+        # written before any step that may fail
+        write_json(report, directory.path / "conformance.json")
         page.write(
             report.plain,
             directory.path / "report.html",
@@ -417,7 +420,7 @@ class Controller:
             test.test,
             test.parts,
             self.run.evidence,
-            # Above the last line: the worker's Python.
+            # The line above the last names the worker's Python.
             crash=self.crashed.get(test.test, "").rpartition("\n")[2],
             ended=self.unusable or self.run.reach.ended or "the run ended before it",
         )

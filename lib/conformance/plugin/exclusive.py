@@ -93,7 +93,7 @@ class Exclusive:
             restoration = self.state.restoration
             if (
                 mark and restoration.unrestored
-            ):  # else it was interrupted: what puts back runs at the session's end
+            ):  # otherwise the test was interrupted; the session's end restores its changes
                 restoration.unrestored.settle(
                     mark, restoration.not_put_back, everywhere=restoration.everywhere
                 )
@@ -118,7 +118,7 @@ class Exclusive:
         if self._gate is not None:
             self._gate.leave()
         try:
-            # pytest does so itself, after this, and lets any error end the process
+            # pytest does this later, but there any error would end the process
             session._setupstate.teardown_exact(None)
         except* SuiteError as errors:
             for error in errors.exceptions:
@@ -138,7 +138,7 @@ class Exclusive:
         restoration = self.state.restoration
         worker = self.run.settings.worker
         unrestored = restoration.unrestored
-        assert unrestored is not None  # the gate would not be there
+        assert unrestored is not None  # a run without these marks has no gate
         restoration.everywhere = False
         restoration.not_put_back = unrestored.before(exclusivity, f"{test} on {worker}", self._tell)
         if restoration.not_put_back or not exclusivity.exclusive:
@@ -167,7 +167,7 @@ class Exclusive:
 
     def _write(self, ending: str, line: Mapping[str, Any]) -> None:
         directory = self.run.directory
-        assert directory is not None  # the gate would not be there
+        assert directory is not None  # a run without a directory has no gate
         with (directory.turns / f"{self.run.settings.worker}{ending}").open(
             "a", encoding="utf-8"
         ) as file:

@@ -45,7 +45,7 @@ class Following:
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""
         directory = self.run.directory
-        assert directory is not None  # there is a plan
+        assert directory is not None  # a run with a plan has a directory
         lab = self.run.choice.stands_in
         going = lists.able_to_run(self.run, tests)
         earlier = recorded(directory.path.parent, directory.path)
@@ -54,7 +54,8 @@ class Following:
         workers = given if isinstance(given, int) else 1
         seconds = {
             test.test: earlier.get(test.test, known.get(test.test, 0.0))
-            / (1 if test.exclusivity.exclusive else max(1, workers))  # the others wait for it
+            # all other workers wait for an exclusive test
+            / (1 if test.exclusivity.exclusive else max(1, workers))
             for test in tests
         }
         alone = frozenset(test.test for test in tests if test.exclusivity.exclusive)

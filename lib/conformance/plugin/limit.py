@@ -49,7 +49,8 @@ class Limit:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGALRM, self._over)
             seconds = timings.exclusive_limit if is_exclusive else timings.test_limit
-            searching = 2 * 60 * (item.config.option.explore or 0)  # and as long for making shorter
+            # as long again, to make the story shorter
+            searching = 2 * 60 * (item.config.option.explore or 0)
             signal.setitimer(signal.ITIMER_REAL, seconds + searching)
         with self._inside():
             return (yield)
@@ -75,7 +76,7 @@ class Limit:
     def _inside(self) -> Iterator[None]:
         self._is_inside = True
         try:
-            if self._problem:  # it came between set-up and body
+            if self._problem:  # the signal came between set-up and body
                 raise pytest.fail.Exception(self._problem)
             yield
         finally:

@@ -113,7 +113,8 @@ def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterat
     """Yield the claims that may get no verdict because of policies of other owners, and the
     remedy."""
     yield from ("", "Policies of others")
-    use = "pods" if found.closing else "policies"  # what only opens takes denials alone
+    # policies that only open paths affect only denials
+    use = "pods" if found.closing else "policies"
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
     yield from (f"  {text}" for text in filter(None, [found.closing, found.opening]))
     if found.closing or found.opening:

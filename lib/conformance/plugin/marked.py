@@ -31,8 +31,8 @@ WHOLE_CLUSTER = re.compile(
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
-    """Map fixtures to the only sort of cluster that they describe: ``ABOUT`` of the class that they
-    return."""
+    """Map each fixture that describes only one sort of cluster to the conditions for this sort:
+    ``ABOUT`` of the class that the fixture returns."""
     found = {}
     for name, fixture in (pair for area in areas for pair in vars(area).items()):
         given = get_type_hints(fixture).get("return") if hasattr(fixture, "__wrapped__") else None

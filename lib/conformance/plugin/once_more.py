@@ -39,7 +39,7 @@ class OnceMore:
             self.state.run.progress().tell(
                 f"run once more now, since the disturbance may have passed: {', '.join(item.nodeid for item in again)}"
             )
-            self.state.restoration.epoch.advance()  # pods may have changed since
+            self.state.restoration.epoch.advance()  # pods may have changed since the first run
             self._run(item, again)
         return result
 
@@ -49,7 +49,7 @@ class OnceMore:
         items = last.session.items
         xdist: Any = next((plugin for plugin in plugins if hasattr(plugin, "run_one_test")), None)
         for item, following in zip_longest(again, again[1:]):
-            if xdist:  # its worker assigns each report to the test that it was sent
+            if xdist:  # xdist's worker assigns each report to the test that it was sent
                 xdist.item_index = items.index(item)
             item.stash[PUT_OFF] = False
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)

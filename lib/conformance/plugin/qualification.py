@@ -149,8 +149,8 @@ class Qualification:
         return [waiver for waiver in gate.unused(self.waivers, gates) if id(waiver) not in used]
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
-        """Return a line for each required set of which the selection leaves out claims; ``claims``:
-        their state before the first test."""
+        """Return a line for each required set that cannot be complete because some of its claims
+        are not selected. ``claims``: their state before the first test."""
         plan = Report(run={}, facts=facts, claims={each.claim.id: each for each in claims})
         gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(plan, self.required, (), catalog()):

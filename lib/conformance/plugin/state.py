@@ -121,7 +121,8 @@ def of(config: pytest.Config) -> State:
 
 def _controller(config: pytest.Config) -> State:
     choice = options.read_choice(config)
-    settings = options.read_settings(config, choice, "none", "main")  # before a directory is made
+    # checks the options before a directory is made
+    settings = options.read_settings(config, choice, "none", "main")
     if passive(config):
         return State(config=config, run=Run(choice=choice, settings=settings, directory=None))
     path = config.option.events
@@ -135,7 +136,7 @@ def _controller(config: pytest.Config) -> State:
             f"no run directory can be made in {reports} (--report-dir): {error.strerror}"
         ) from error
     interruption = Interruption()
-    config.add_cleanup(interruption.end)  # before all others, so that it comes last
+    config.add_cleanup(interruption.end)  # registered first, so that it runs last
     interruption.begin(worker=False)
     run = interruption.run = Run(
         choice=choice,
@@ -152,11 +153,11 @@ def _controller(config: pytest.Config) -> State:
     )
     if is_listing(
         config
-    ):  # before the next, so that the lab has ended; where it does not start its log stays
+    ):  # registered before the lab's end, so that it runs after it; a failed lab's log stays
         config.add_cleanup(lambda: directory.discard() if run.inspection else None)
     if run.provider:
         config.add_cleanup(run.provider.close)
-        config.add_cleanup(run.unlock)  # before that
+        config.add_cleanup(run.unlock)  # runs before the provider is closed
         run.provider.begin(choice, run.settings, directory)
     return state
 

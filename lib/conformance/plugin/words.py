@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import KeywordMatcher  # pytest offers nothing public that reads -k
+from _pytest.mark import KeywordMatcher  # pytest has no public reader of -k
 from _pytest.mark.expression import Expression
 
 from conformance.catalog import Catalog
@@ -107,10 +107,10 @@ def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
         return True
     parts = [part for part in re.split(r"[][-]", word) if part]
     if parts != [word] and all(_is_part(part, tests) for part in parts):
-        return True  # as ids of several parameters stand in brackets
+        return True  # the ids of several parameters are joined like this in brackets
     if any(word in name.lower() for test in tests for name in test.names):
         return False
-    if any(word in path.stem for path in suites.rglob("*.yaml")):  # a world of policies, or a story
+    if any(word in path.stem for path in suites.rglob("*.yaml")):  # the name of a world or story
         return True
     return any(
         word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py")
@@ -145,7 +145,7 @@ class Words:
     def pytest_collection_modifyitems(
         self, config: pytest.Config
     ) -> Generator[None, object, object]:
-        """Keep the expression from pytest, which would match words anywhere."""
+        """Hide the expression from pytest, which would match its words anywhere in names."""
         self._expression = config.option.keyword
         config.option.keyword = ""
         try:

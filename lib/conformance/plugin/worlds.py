@@ -44,7 +44,7 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
         super().schedule()
         if (
             self.collection
-        ):  # with few tests every worker has only one, which it keeps until it gets another
+        ):  # if there are few tests, xdist sends each worker one, and the worker waits for a second
             for node in self.nodes:
                 self.check_schedule(node)
 
@@ -56,12 +56,12 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
             node.send_runtest_some(dealt)
         elif not self.node2pending[node][
             1:
-        ]:  # it keeps its last test back until it learns that no other test comes
+        ]:  # a worker runs its last test only when it knows that no other comes
             node.shutdown()
 
     def _choice(self, node: WorkerController) -> list[int]:
         """Return the tests that a worker may get; those that it gets first are at the beginning."""
-        assert self.collection is not None  # xdist deals no test before
+        assert self.collection is not None  # xdist sends no test before the collection
         active = [node for node in self.nodes if not node.shutting_down]
         if len(active) <= SEATED:
             return list(self.pending)
@@ -105,7 +105,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-@pytest.hookimpl(wrapper=True)  # before the judge reads what each test verifies
+@pytest.hookimpl(wrapper=True)  # first, since the judge then reads the claims of each test
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Leave out a test for which ``--world`` names no world: the test of edits, or the test of
     worlds without edits."""
@@ -152,6 +152,6 @@ def _random(option: Any) -> ParameterSet:
 def _parameter(file: WorldFile | StoryFile) -> ParameterSet:
     claims = (file.world.claim, *file.world.beside)
     tiers = any(obj["kind"] == "Tier" for obj in file.world.objects)
-    applies = {"calico": ">=3.29"} if tiers else None  # Windows has none before
+    applies = {"calico": ">=3.29"} if tiers else None  # earlier versions have no tiers on Windows
     marks = [verifies(claim, part=file.part, provisional=True, applies=applies) for claim in claims]
     return pytest.param(file, marks=marks, id=file.world.name)

@@ -41,7 +41,7 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
         return named
     found: dict[str, str] = {}
     ordinary = [node for node in usable if not node.control_plane]
-    # a control plane only where no path would be without it
+    # control planes only if there are not two other nodes, between which paths can lead
     candidates = ordinary if len(ordinary) > 1 else usable
     if os == "windows":
         for node in candidates:

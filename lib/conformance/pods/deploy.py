@@ -54,7 +54,7 @@ class Wish:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of the pod in addition to those of its manifest."""
     account: str = ""
-    """Its service account; empty: the default one."""
+    """Its service account; empty: the default account."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
     never_ready: bool = False
@@ -163,7 +163,7 @@ class Pods:
         made = [self._object(wish) for wish in wishes]
         nodes = [wish.node.name for wish in wishes]
         if lack := gone(self.kube, nodes) or self.watch.lost(nodes):
-            raise lack  # else the scheduler would look for it until patience ends
+            raise lack  # otherwise the scheduler would search for the node until the time limit
         for wish in wishes:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         with ThreadPoolExecutor(max_workers=16) as pool:
@@ -200,8 +200,8 @@ class Pods:
     def deploy_unready(self, wish: Wish) -> Workload:
         """Deploy a pod that never becomes ready, and wait until its containers are ready.
 
-        Raise EnvironmentBroken if they are not in time, MissingCapability if no image fits its
-        node.
+        Raise EnvironmentBroken if the containers are not ready in time, MissingCapability if no
+        image fits the node.
         """
         self.start(wish)
         if self.changes.dry_run:
@@ -357,7 +357,8 @@ class Pods:
         """Delete this worker's namespaces, or its objects in prepared namespaces, and wait until
         they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
-        for pod in self._on_lost_nodes():  # else a dead kubelet would have to report its end
+        # otherwise a dead kubelet would have to report the pod's end
+        for pod in self._on_lost_nodes():
             self.changes.delete(pod, "its node was lost", grace=0)
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)

@@ -17,8 +17,8 @@ from conformance.model.endpoint import SYSTEMS, Pair, Target, Workload
 from conformance.pods.placement import firsts
 
 CROWD = IPv4Address("198.18.0.0")
-"""The first address of the range reserved for measurements (RFC 2544); no pod has such an
-address."""
+"""The first address of the range reserved for measurements (RFC 2544). No pod has an address of
+this range."""
 PodPair = tuple[Workload, Workload]
 """A client pod and a server pod, still without a port."""
 

@@ -17,8 +17,8 @@ CRANE = "crane"
 WITHIN = 120.0
 """s. The time limit for one image."""
 BY_TAG = (
-    "is named by tag, not by digest: its digest changes with each monthly update of Windows, and "
-    "an image of an earlier month is not patched, and no node has it"
+    "is named by tag, not by digest: the digest changes with each monthly update of Windows; an "
+    "image of an earlier month lacks the newest patches, and no node has it"
 )
 
 

@@ -32,12 +32,12 @@ def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingC
             if by_list
             else {}
         )
-    except ApiRefused:  # it may read single nodes
+    except ApiRefused:  # the user may not list nodes, but may read single nodes
         by_list = False
     for name in dict.fromkeys(names):
         try:
             node = listed.get(name) if by_list else kube.find("v1", "Node", name)
-        except ApiRefused:  # the user may not read it
+        except ApiRefused:  # the user may not read this node
             continue
         if why := _why(node):
             return MissingCapability(f"node {name} was removed during the run: {why}", REMEDY)

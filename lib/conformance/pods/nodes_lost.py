@@ -22,7 +22,7 @@ LEASES = "kube-node-lease"
 LEASE = 40.0
 """s. A kubelet's leaseDurationSeconds, if its lease does not have it; the kubelet renews the lease
 every quarter of this time."""
-MISSED = 0.3  # of that: a renewal has been missed
+MISSED = 0.3  # the share of the lease's time after which a renewal was certainly missed
 FEW_OTHERS = 2
 """If the cluster has at most this many nodes for each node that is checked, all nodes are listed:
 one large answer costs less than several small ones."""
@@ -66,7 +66,8 @@ class NodeWatch:
         return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Map each of these nodes that died in this way to the reason."""
+        """Map each of these nodes that died to the reason, if neither Calico nor this run may be
+        the cause."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)
@@ -117,7 +118,7 @@ class NodeWatch:
             try:
                 found = {node["metadata"]["name"]: node for node in self.kube.objects("v1", "Node")}
                 return {name: found[name] for name in names if name in found}
-            except SuiteError:  # it may read single nodes, or the next request is answered
+            except SuiteError:  # the user may only read single nodes, or the next request succeeds
                 pass
         return {name: node for name in names if (node := self._find(name))}
 

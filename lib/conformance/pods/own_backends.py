@@ -45,12 +45,12 @@ class OwnBackends:
         return self._services.read(done or made, backends)
 
     def beside(self, servers: Group) -> Workload:
-        """Return another pod of these servers' role that runs and is not ready."""
+        """Return a further pod of these servers' role. It runs, but is not ready."""
         return self._unready.beside(servers)
 
     def become(self, pod: Workload, *, ready: bool) -> None:
-        """Let the readiness gate of such a pod hold, or not, and wait until the pod is ready, or
-        not.
+        """Change the readiness gate of a pod from :meth:`beside`, and wait until the pod is ready,
+        or is not ready.
 
         Raise EnvironmentBroken if the pod's readiness does not change accordingly.
         """

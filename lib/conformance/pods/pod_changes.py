@@ -31,12 +31,12 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
         yield f" is {pod_state.pod_state(pod) if status.get('reason') else status.get('phase')}"
-    # where no container is started again, further containers may end: they are done
+    # if no container is restarted, only the end of the pod's own container is a change
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
     yield from _stopped(
         [status for status in statuses if not once or status["name"] == workload.container]
     )
-    if (pod_address(status) or workload.address) != workload.address:  # its sandbox was made anew
+    if (pod_address(status) or workload.address) != workload.address:  # the pod has a new sandbox
         yield f" has another address, {pod_address(status)} instead of {workload.address}"
 
 

@@ -86,7 +86,7 @@ class Prepull:
         for node in nodes:
             try:
                 wanted = needed(node, self.settings)
-            except MissingCapability:  # reported by the tests that need a pod on that node
+            except MissingCapability:  # tests that need a pod on that node report this
                 continue
             images = tuple(
                 item for item in wanted if not is_on(item, reported.get(node.name, set()))

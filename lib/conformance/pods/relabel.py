@@ -45,7 +45,7 @@ class Relabel:
             except SuiteError as error:
                 if not (
                     isinstance(error, ApiRefused) and error.not_found
-                ):  # with its pod the label is gone as well
+                ):  # the pod is gone, and its label with it
                     failures.append(error)
                     continue
             del self._made[target]
@@ -64,7 +64,7 @@ class Relabel:
         *,
         fields: tuple[str, ...] = ("labels",),
     ) -> None:
-        made = self._made.setdefault(target, {})  # before it is made: its answer may be lost
+        made = self._made.setdefault(target, {})  # before the request, since its answer may be lost
         for field in fields:
             made.setdefault(field, {})[key] = None
         why = f"the test's change of {' and '.join(fields)} of a {target.kind.lower()}"

@@ -29,8 +29,8 @@ class Role:
     main: str
     """Container for literal commands: the pod's main container in the demo."""
     host_network: bool = False
-    """The pod is in its node's own network; on Windows it is a HostProcess pod, the only kind that
-    can be."""
+    """The pod is in its node's own network. On Windows this is a HostProcess pod, since no other
+    pod can be."""
 
 
 ROLES = {

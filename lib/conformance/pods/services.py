@@ -192,7 +192,7 @@ class Services:
 
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
         """Return two targets for each pair of backends: the first pod's NodePort at the second
-        pod's node, and at its own node."""
+        pod's node, and the same NodePort at the first pod's own node."""
         return [
             (self.node_port(here).on(elsewhere), self.node_port(here).on(here))
             for here, elsewhere in pairs
@@ -227,11 +227,15 @@ class Services:
                 made, f"makes {seat} reachable by {kind}", namespace=backend.namespace
             )
             self._there[here] = self.read(done or made, Group([backend]))
-        return replace(self._there[here], backends=(backend,))  # which may have been replaced since
+        # the pod may have been replaced since
+        return replace(self._there[here], backends=(backend,))
 
     def over(self, backends: Group, kind: str) -> Service:
-        """Return the Service of this file under ``manifests/services`` over all pods of a role, or
-        over a single pod; a second call gives it other backends."""
+        """Return a Service over all pods of a role, or over a single pod. A second call gives it
+        other backends.
+
+        ``kind``: the name of its file under ``manifests/services``.
+        """
         first = backends.first
         selector = (
             {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}
@@ -272,7 +276,7 @@ def cluster_domain(kube: Kube) -> str:
     for name in COREDNS:
         try:
             config = kube.find("v1", "ConfigMap", name, "kube-system")
-        except ApiRefused:  # no right to read it
+        except ApiRefused:  # the user may not read it
             continue
         text = str(((config or {}).get("data") or {}).get("Corefile") or "")
         found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)

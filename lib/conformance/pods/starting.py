@@ -14,7 +14,7 @@ from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.verdicts.meaning import of_error
 
-__tracebackhide__ = True  # a failure shows the line of the test
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
 """States of containers with a wrong image or program; the pod's network existed before."""
@@ -96,8 +96,8 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
 
 
 def plugin_words(events: Sequence[Obj]) -> str:
-    """Return the network plugin's own message in the newest event of a pod's sandbox that it
-    refused; empty: it refused none. ``events``: oldest first."""
+    """Return the network plugin's own message in the newest event in which the plugin refused a
+    pod's sandbox; empty: there is no such event. ``events``: oldest first."""
     found = (
         REFUSAL.search(str(event.get("message") or ""))
         for event in reversed(events)

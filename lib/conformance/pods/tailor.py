@@ -40,7 +40,7 @@ def deployment(
 ) -> Obj:
     """Return a Deployment of one replica, or a DaemonSet, that is bound to ``node``.
 
-    ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat;
+    ``role`` is the pods' label ``app``; ``name`` is the name of the object, and of the pods' seat;
     ``labels`` are added to the pods. Raise MissingCapability if no image fits the node.
     """
     made = copy.deepcopy(template)
@@ -65,7 +65,7 @@ def deployment(
     spec["nodeSelector"] = selector
     if (
         "kubernetes.io/hostname" not in selector
-    ):  # pin through the scheduler all the same: webhooks rely on it
+    ):  # the node is also required by affinity, since webhooks rely on it
         spec["affinity"] = on_nodes(node.name)
     return made
 

@@ -17,7 +17,7 @@ from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import DEMO_PORT, MANIFESTS, ROLES
 from conformance.pods.starting import decision_on_failure, verdict_on
 
-__tracebackhide__ = True  # a failure shows the line of the test
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 NAME = "win-webserver"
 BUILD_LABEL = "node.kubernetes.io/windows-build"
@@ -87,7 +87,7 @@ class WebServer:
         )
         made["spec"]["replicas"] = 2
         spec = made["spec"]["template"]["spec"]
-        if BUILD_LABEL in node.labels:  # any node of that build will do, not only the image's node
+        if BUILD_LABEL in node.labels:  # any node of this build is possible, not only this node
             spec["nodeSelector"].pop("kubernetes.io/hostname", None)
             spec.pop("affinity", None)
         service["metadata"]["name"] = name
@@ -111,7 +111,8 @@ class WebServer:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             self._keep([decision_on_failure(node, verdict)])
-            raise verdict.with_traceback(None) from None  # the wait itself needs no record
+            # the traceback of the wait shows nothing of use
+            raise verdict.with_traceback(None) from None
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 
     def _node_port(self, service: Obj, replicas: Sequence[Workload]) -> Target:

@@ -29,7 +29,7 @@ from conformance.pods.roles import ROLES
 from conformance.pods.starting import decision_on_failure, verdict_on
 from conformance.pods.tailor import SEAT
 
-__tracebackhide__ = True  # a failure shows the line of the test
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
@@ -173,7 +173,7 @@ class WorkerPods:
         if verdicts:
             raise verdicts[0].with_traceback(
                 None
-            ) from None  # the wait for the pods needs no record
+            ) from None  # the traceback of the wait shows nothing of use
         self.used |= {seat: future.result() for seat, future in work.items()}
         return Group(future.result() for future in work.values())
 
@@ -387,7 +387,7 @@ class WorkerPods:
     def _warm_up(self, work: Future[Workload]) -> None:
         if work.exception() is None and not work.result().role.endswith(
             "-server"
-        ):  # servers show it to their clients
+        ):  # clients find out whether a server has a network
             self._warm(work.result())
 
     def _wish(self, name: str) -> Wish:

@@ -138,8 +138,8 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
 def _is_the_plugins(acl: AclRule) -> bool:
     """Return whether a rule is from the CNI plugin.
 
-    It is if it comes after Felix' last rule, or if it comes before Felix' first rule and blocks
-    Azure's own servers. A policy may deny these servers, too.
+    The rule is from the plugin if it comes after Felix' last rule, or if it comes before Felix'
+    first rule and blocks Azure's own servers. A policy may deny these servers, too.
     """
     return acl.priority >= OF_FELIX.stop or (
         acl.priority < OF_FELIX.start

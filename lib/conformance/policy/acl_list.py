@@ -324,8 +324,8 @@ def _common_ports(
 ) -> Ranges | None:
     """Return the ports that two rules have in common; None: there is none.
 
-    With ``combines``, two rules without a common port get any port instead. Raise FelixPanics for
-    ports on which Felix ends.
+    With ``combines``, the result for two rules without a common port is any port. Raise FelixPanics
+    for ports on which Felix ends.
     """
     common = met(one, other)
     if not combines:

@@ -40,8 +40,8 @@ ECHO = (8, 0)
 WANTED = {"closed": Verdict.DENIED, "open": Verdict.ALLOWED}
 RUN = "a policy of the run"
 BEHIND = {"closed": ("Deny", "Allow"), "open": ("Allow", "Deny")}
-"""Map the observation to the actions of the run's own policies: for other ports, and for the rest.
-"""
+"""For each observation, the actions that the run's own policies are assumed to have: the action for
+ports that the path does not have, then the action for all other traffic."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +214,7 @@ class ForeignPolicy:
                 found += Walk(order, way.direction, packet, world, column).outcomes()
         if not any(one.verdict in (WANTED[observed], Verdict.NOT_SAID) for one in found):
             return False
-        # what a policy of the run gives together with it depends on which the run has
+        # if a policy of the run decides, the result depends on which policies the run has
         surely = all(one.verdict is WANTED[observed] and one.policy != RUN for one in found)
         return True if surely else None
 
@@ -225,7 +225,7 @@ class ForeignPolicy:
         rules = [Rule(other, RUN, destination=Peer(ports=(port,))) for port in self._others(way)]
         every = {way.direction: (*rules, Rule(rest, RUN))}
         run = Policy(RUN, DEFAULT_TIER, LAST, lambda member: True, every)
-        # Calico's own tiers for administrators' policies pass at their end
+        # the tiers that Calico makes for administrators' policies end with Pass
         tier = replace(self.tier, end="Pass") if self.kind in ADMIN else self.tier
         own = InForce(tier, ((self.policy,),))
         if self.tier.name == DEFAULT_TIER:

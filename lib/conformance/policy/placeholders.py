@@ -51,8 +51,8 @@ def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
 def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
     """Return the objects with every placeholder replaced, in values and in keys.
 
-    An object with a placeholder of a tuple is created for each of its values.  Raise UsageProblem
-    for a placeholder without a value.
+    If the value of a placeholder is a tuple, the object is created once for each value in the
+    tuple. Raise UsageProblem for a placeholder without a value.
     """
     asked = {name for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
     unknown = sorted(asked - known.keys())
@@ -98,8 +98,8 @@ def _filled(value: Any, known: Mapping[str, Value]) -> Any:
 
 
 def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
-    """Return the values once for each item of a tuple that the list's entry names; otherwise return
-    them unchanged."""
+    """Return the values that fill an entry of a list. If a placeholder in the entry has a tuple,
+    return them once for each item of the tuple, with the item as the placeholder's value."""
     asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
     several = sorted(name for name in asked if isinstance(known[name], tuple))
     if not several:
@@ -108,7 +108,7 @@ def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
 
 
 def _without_lists(value: Any) -> Any:
-    """Return an entry without the lists in it, which repeat entries of their own."""
+    """Return an entry without the lists in it: each of these lists repeats its own entries."""
     if isinstance(value, dict):
         return {
             key: _without_lists(entry)

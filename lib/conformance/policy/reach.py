@@ -87,7 +87,7 @@ class Own:
     peers: tuple[int, ...]
     """Places of all peers in the rules of these policies."""
     node: str
-    """The node of these ends, if it has an address that is asked about."""
+    """The node of these ends, if an address is asked about that this node has."""
     families: tuple[int, ...]
 
 
@@ -99,7 +99,7 @@ class Group:
     own: Mapping[Direction, Own]
     """Empty: these ends are no pods."""
     observations: tuple[int, ...]
-    """A number for each set of properties of these ends that a peer of a rule matches."""
+    """A number for each peer of the rules; groups with equal numbers are alike to that peer."""
 
     @property
     def first(self) -> End:
@@ -116,7 +116,7 @@ class Reach:
     """The paths between all pods of some objects, and further addresses."""
 
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
-        """Raise UsageProblem, in one line, for objects that cannot be read or give no verdict."""
+        """Set up the evaluation. Raise UsageProblem, in one line, for objects without a verdict."""
         check_no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
@@ -339,7 +339,7 @@ class Reach:
         They are cached under everything that they can depend on.
         """
         if not at.first.pod:
-            return self._decided.setdefault((), {})  # the same object, which is a key of answers
+            return self._decided.setdefault((), {})  # one object for all: a key of answers has it
         own = at.own[direction]
         if (own, other) not in self._decided_for:
             families = tuple(sorted({*own.families} & other.first.addresses.keys()))

@@ -39,9 +39,9 @@ SEAT_LABELS = {
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
 }
-"""In addition, each seat has ``os`` and the labels of ``SEAT``. ``z`` exists and is empty. ``team``
-has the value of the other namespace's label, to show whether a selector was applied to the right
-labels."""
+"""Labels of seats, by space and operating system; each seat also has ``os`` and the labels of
+``SEAT``. ``z`` exists and is empty. ``team`` has the value of the other namespace's label, to show
+whether a selector was applied to the right labels."""
 SEAT = {"seat": "yes"}
 """The labels of every seat."""
 ACCOUNT = "teller"
@@ -105,7 +105,7 @@ class World:
 
     @property
     def puts(self) -> list[Obj]:
-        """Return the objects that its edit creates or replaces."""
+        """Return the objects that the world's edit creates or replaces."""
         put = self.then.get("put") or []
         return put if isinstance(put, list) else [put]
 
@@ -144,8 +144,8 @@ class Cell:
     decisions: tuple[Decision, Decision]
     """The documented decisions: egress at the source, ingress at the destination."""
     before: tuple[Decision, ...] = ()
-    """These decisions before the newest edit; empty: there is no edit, or the seats have other pods
-    since."""
+    """The documented decisions before the newest edit; empty: there is no edit, or the seats have
+    had other pods since."""
 
     @property
     def key(self) -> Key:
@@ -224,14 +224,16 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Yield the attempts: all of PORTS between the first seats of each kind, to which worlds refer;
-    and one entry of PORTS, in turn, between these seats and the seats of other nodes, in both
-    directions.
+    """Yield the attempts.
 
-    With members, a pair of seats that are both no members is tried only between first seats, with
-    one entry of PORTS in turn: worlds without events show how policies are read there. Every
-    Windows node is then tried with all of PORTS, because an event may change the answer for only
-    one of them.
+    Worlds refer to the first seat of each kind. Between these seats, every entry of PORTS is tried.
+    Between them and the seats of other nodes, in both directions, one entry of PORTS is tried, a
+    different one for each pair in turn.
+
+    In a story there are members, too. A pair without a member is then tried only between first
+    seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
+    A pair with a member is tried with all of PORTS on every Windows node, because an event may
+    change the answer for only one entry.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:

@@ -262,7 +262,7 @@ class Agents:
                 attempts = self._after_errors(source, attempts)
                 if attempts:
                     self._start_and_send(source, attempts)
-        except Exception as error:  # the attempts' waiters must get any error
+        except Exception as error:  # the waiting attempts must get every error
             with self._lock:
                 attempts += self._waiting.pop(_key(source), [])
             for pending in attempts:
@@ -290,7 +290,7 @@ class Agents:
         trouble, unknown = self._trouble_of(source)
         pause = min(2.0, 0.25 * 2 ** (max(pending.tries for pending in broken) - 1))
         patience = self.settings.timings.of(source.os)
-        budget = patience.exec_overhead + 2 * patience.agent_hello  # for two starts
+        budget = patience.exec_overhead + 2 * patience.agent_hello  # enough for two starts
         again = []
         for pending in broken:
             pending.errors[-1] += unknown
@@ -312,7 +312,7 @@ class Agents:
         """Return the change of a pod, and a message if the change is unknown."""
         try:
             return self.trouble([source]), ""
-        except SuiteError as error:  # then at least the probe's own error is known
+        except SuiteError as error:  # the probe's own error is still reported
             return None, f"; whether the pod changed is not known: {error}"
 
     def _start_and_send(self, source: Workload, attempts: Sequence[Pending]) -> None:
@@ -352,7 +352,7 @@ class Agents:
             )
         self.counts.starts[key] += 1
         self.counts.restarts[key] += again
-        self._broken_before.add(own)  # until its hello line
+        self._broken_before.add(own)  # until the agent sends its hello line
         patience = self.settings.timings.of(source.os)
         asked = time.monotonic()
         purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
@@ -379,7 +379,8 @@ class Agents:
         Raise ProbeBroken.
         """
         begun = time.monotonic()
-        # The node's first: the other slot is of use to pods on any node.
+        # The node's slot first, since any pod can use the other slot: an agent that waits for the
+        # node's slot must not hold it.
         nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
             for node in nodes:

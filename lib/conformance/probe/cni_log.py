@@ -76,8 +76,8 @@ def path(kube: Kube, os: OS) -> str:
 
 
 def command(os: OS, file: str) -> tuple[str, ...]:
-    """Return the command that prints the file's time (on Windows its host's zone), and then its
-    end."""
+    """Return the command that prints the file's time, and then the file's end. On Windows the time
+    is in the host's time zone."""
     if os == "linux":
         return ("sh", "-c", LINUX, "sh", file, str(BYTES))
     on_drive = (file if file[1:2] == ":" else f"C:{file}").replace("/", "\\")
@@ -90,7 +90,8 @@ def _stamp(line: str) -> datetime | None:
 
 
 def _zone(lines: list[str], changed: int) -> timedelta:
-    """Return the offset of the lines' times from UTC, since the last line is as old as the file."""
+    """Return the offset of the lines' times from UTC. It follows from the last line, which is as
+    old as the file."""
     last = next((stamp for line in reversed(lines) if (stamp := _stamp(line))), None)
     ahead = last - datetime.fromtimestamp(changed, UTC) if last else timedelta()
     return round(ahead / ZONES) * ZONES

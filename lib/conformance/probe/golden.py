@@ -63,8 +63,8 @@ class Servers:
     """The servers' ports, by their names in the conversations, such as ``$HTTP``."""
 
     def seen_from(self, workload: Workload) -> dict[str, Any]:
-        """Return the servers' ports and ``$HOST`` as that pod reaches them; on loopback if they are
-        in the same pod."""
+        """Return the servers' ports and ``$HOST`` as ``workload`` reaches them: on loopback if it
+        is the servers' own pod."""
         return {**self.ports, "$HOST": LOOPBACK if workload == self.pod else self.pod.address}
 
 

@@ -67,11 +67,15 @@ PKTMON = (
     r"Select-String -Path ($file + '.txt') -SimpleMatch -Pattern {addresses} -Context 1,0 | "
     r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
 )
-"""Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints
-what names the addresses; removes the file.  A capture that is under way there stays: then pktmon
-starts no second one.  A pod that is removed meanwhile runs no ``finally``, and pktmon is the
-host's: a process that WMI makes, outside the pod's job, ends it ``PKTMON_LATE`` s after the capture
-where the file is still there (evidence has a bound far below that)."""
+"""The script of a capture by pktmon, which Windows has from build 17763 on. It captures into a file
+of the host, prints the lines about the addresses, and removes the file.
+
+If another capture is under way, pktmon does not start a second one, and the other capture
+continues. If the pod is removed meanwhile, its ``finally`` does not run, and pktmon goes on in the
+host. Therefore the script first has WMI start a process outside the pod's job. After
+``PKTMON_LATE`` s, which is far above the time limit of evidence, that process ends the capture if
+its file still exists.
+"""
 PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
 """MB. The size of pktmon's file; when it is full, the oldest packets are removed."""

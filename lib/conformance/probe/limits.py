@@ -40,7 +40,7 @@ class Counts:
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents that were started, each by one exec."""
     restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Those of the agents that replaced a broken agent."""
+    """Agents that were started in place of a broken agent."""
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)

@@ -22,7 +22,7 @@ class Bound:
 
 
 def bound_of(limits: Limits, node: str) -> Bound:
-    """Return how many agents may live on a Windows node, or in all (``""``)."""
+    """Return how many agents may live on a Windows node; ``node`` empty: on all nodes together."""
     if node:
         return Bound(f"live-{node}", limits.per_windows_node, limits.share_of_node, node)
     return Bound("agent", limits.agents, limits.share)

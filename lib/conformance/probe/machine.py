@@ -36,8 +36,8 @@ STARVED = 0.9
 lab's processes get less than a tenth of the time that they need, although a process that mostly
 sleeps may be hardly late."""
 CROWD = 12
-"""The number of tasks per core from which computing processes get as little time as that, even if
-this process, which sleeps, gets more."""
+"""With this many tasks per core, processes that compute get less than a tenth of the time that they
+need, even if this process gets more because it mostly sleeps."""
 TICK = 0.005
 """s. A smaller lag is not recorded."""
 WINDOW = 2.0

@@ -36,7 +36,7 @@ class Slot:
         descriptor = self._descriptor
         self._descriptor = -1
         if descriptor >= 0:
-            given_back_at = time.monotonic()  # before another can take it
+            given_back_at = time.monotonic()  # read before another process can take the slot
             os.close(descriptor)
             self._owner.note(self, given_back_at)
 
@@ -121,8 +121,8 @@ class Slots:
         return settled.last
 
     def wanted(self, name: str) -> bool:
-        """Return whether any process waits for such a slot; two that ask at the same moment may
-        both get True."""
+        """Return whether any process waits for a slot of this name. Two processes that ask at the
+        same moment may both get True."""
         with self._lock_file(name) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

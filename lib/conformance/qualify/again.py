@@ -25,13 +25,14 @@ AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdic
 BAD = frozenset(
     {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN}
 )
-"""If a decision has one of these verdicts, the result is no better than it."""
+"""Verdicts that a merged result takes over from any of its decisions, if they are worse than its
+own verdict."""
 FLAKY = "FLAKY"
 
 
 def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
-    """Return node ids of the tests to run again. ``digest``: that of the catalog by which they will
-    be judged.
+    """Return node ids of the tests to run again. ``digest`` identifies the catalog by which they
+    will be judged.
 
     Raise UsageProblem if the report cannot be continued, or has nothing to run again.
     """
@@ -133,7 +134,7 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
         f"{FLAKY} ({', '.join(verdicts)}): "
         if len(set(verdicts)) > 1
         and verdict is not now.verdict
-        and not reason.startswith(FLAKY)  # as a third run finds it
+        and not reason.startswith(FLAKY)  # a second rerun finds the word already
         else ""
     )
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)

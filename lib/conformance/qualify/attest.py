@@ -72,7 +72,7 @@ def _attestation(
         f"{where} ({ident})",
         (
             type(when) is not datetime.date or when > today,
-            f"when is no date in the past: {when!r}",
+            f"field when must be a date and not in the future: {when!r}",
         ),
         (
             str(entry["answer"]) not in map(str, ANSWERS),

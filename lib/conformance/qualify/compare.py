@@ -28,8 +28,8 @@ more than the two limits below."""
 NOISE_SECONDS = 0.5
 """s. The least change of the median: polling alone explains a smaller one."""
 CHANGES = 3
-"""The number of changes from which their spread is known. Then the median must also change by more
-than either run's own distance from the median to the 95th percentile."""
+"""The number of changes of policy that is needed to know their spread. With so many, the median
+must also change by more than either run's distance from the median to the 95th percentile."""
 
 
 NAMED = 3

@@ -92,7 +92,7 @@ class GateResult:
         words += ", over an unverified connection" if self.is_unverified else ""
         found = {
             each.claim: each.found for each in reversed(self.standing)
-        }  # what is decided counts
+        }  # of a claim's obstacles, the first counts: decisions come first
         found = dict(reversed(found.items())) | {
             each.claim: "waived" for each in self.obstacles if each.claim not in found
         }

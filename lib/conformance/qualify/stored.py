@@ -27,7 +27,7 @@ SCHEMAS = ("1", "2", "3")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A report by its claims: that of the run that ends now, or a stored one."""
+    """A report by its claims: the report of the run that ends now, or a stored report."""
 
     schema: str = SCHEMA_VERSION
     where: str = "this run"
@@ -82,7 +82,8 @@ def read(path: Path) -> Report:
     line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
-        plain = json.loads(file.read_text(encoding="utf-8-sig"))  # Windows may have put a mark
+        # programs on Windows may put a byte order mark first
+        plain = json.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise UsageProblem(f"report {file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:

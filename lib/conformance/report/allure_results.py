@@ -75,7 +75,8 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         **{f"note_{number}": note for number, note in enumerate(report.notes, 1)},
     }
     known = [
-        f"{key}=" + single(value).replace("\\", "\\\\") + "\n"  # as a properties file holds it
+        # escaped as a properties file requires
+        f"{key}=" + single(value).replace("\\", "\\\\") + "\n"
         for key, value in entries.items()
         if value
     ]

@@ -56,7 +56,7 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 def render(run: Path, call: Sequence[str]) -> Path:
     """Render ``allure.html`` in the run's folder and return its path. Raise CannotRender."""
-    results = run / "allure"  # the page is made of a copy, for it is handed on as the other page is
+    results = run / "allure"  # a scrubbed copy becomes the page, since users pass the page on
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
     with tempfile.TemporaryDirectory(prefix="allure-") as work:

@@ -39,7 +39,7 @@ def mend(path: Path, report: RunReport) -> None:
     if suite is None:
         raise ValueError(f"{path}: no <testsuite>")
     for case in suite.findall("testcase"):
-        if not case.get("name"):  # what pytest leaves of a test that was interrupted
+        if not case.get("name"):  # pytest writes such a case for a test that was interrupted
             suite.remove(case)
     cases = _cases(suite)
     for test in report.tests:

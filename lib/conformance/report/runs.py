@@ -41,7 +41,7 @@ class ClaimCell:
     flaky: bool = False
     """Attempts of the run disagree."""
     changed: bool = False
-    """The verdict differs from the last run on this cluster that decided the claim."""
+    """The verdict differs from that of the last run on this cluster that decided the claim."""
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,8 @@ def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> l
 
 
 def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return gates with ``obstacles`` as :func:`grouped`; equal gates of a set share an entry, by
-    ``headlines``."""
+    """Return the gates, with their obstacles as :func:`grouped`. Gates of a set that differ only in
+    their headlines share an entry."""
     known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain) if cause}
     found: list[dict[str, Any]] = []
     for gate in plain.get("gates") or ():

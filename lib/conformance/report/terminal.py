@@ -70,7 +70,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     opening = [
         claim for claim in plain["claims"] if claim.get("opens") and claim["id"] not in fallen
     ]
-    for claim in opening:  # what policy closes and is open comes first
+    for claim in opening:  # paths that are open although a policy should close them come first
         yield from _claim(claim)
     for cause, claims in grouped.items():
         yield from _for_cause(cause, claims)

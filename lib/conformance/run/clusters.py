@@ -38,8 +38,8 @@ HTTP."""
 LOOK_EVERY = 2.0
 """s. The interval between two checks whether an API server that did not answer answers again."""
 EMULATED = "hybridlab.emulated"
-"""The label that marks an emulated node (docs/lab.md): a lab that is named by its kubeconfig is
-recognised by it."""
+"""The label that marks an emulated node (docs/lab.md). By this label a lab is recognised if the run
+reaches it through a kubeconfig."""
 
 
 class Clusters:
@@ -67,7 +67,7 @@ class Clusters:
         from conformance.journal import liveness
 
         self._process = liveness.sign(run.alive)
-        preload()  # takes about as long as a lab's start, which it waits for next
+        preload()  # takes about as long as the lab's start, for which the run waits next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
         outside = None
         if self._lab:
@@ -322,7 +322,8 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
     this cluster gives."""
     if settings.calico_version:
         version = Fact(settings.calico_version, "--calico-version")
-        facts = replace(facts, calico_version=version, calico_on_nodes={})  # of every node
+        # the option counts for every node
+        facts = replace(facts, calico_version=version, calico_on_nodes={})
     if settings.windows_calico_version:
         version = Fact(settings.windows_calico_version, "--windows-calico-version")
         windows = {node.name: version for node in facts.by_os("windows")}
@@ -334,7 +335,8 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
 
 
 def _with_calico(node: NodeFacts) -> NodeFacts:
-    """Return a Windows node as a node that may run Calico: the user's option names its version."""
+    """Return a Windows node without Calico as a node that may have it, because the user's option
+    names its version of Calico. Return any other node unchanged."""
     if node.virtual or not node.without_calico:
         return node
     return replace(

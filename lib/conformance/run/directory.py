@@ -85,7 +85,7 @@ class RunDirectory:
         latest = reports / "latest"
         run._before = latest.readlink() if latest.is_symlink() else None
         fresh = reports / f".latest-{run_id}"
-        with suppress(OSError):  # a volume may have no links, and nothing of a run needs this one
+        with suppress(OSError):  # the volume may not support links, and no run needs this link
             fresh.symlink_to(run.path.name)
             fresh.replace(latest)
         return run, run_id
@@ -161,7 +161,7 @@ class RunDirectory:
         (self.watches / file_name(name)).unlink(missing_ok=True)
 
     def write(self, folder: Path, worker: str, content: Any) -> None:
-        """Write a worker's record into the folder of such records, whole or not at all."""
+        """Write a worker's record into a folder of workers' records, whole or not at all."""
         write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:

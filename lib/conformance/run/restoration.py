@@ -41,7 +41,7 @@ class Restoration:
         """
         try:
             yield
-        except BaseException as error:  # also of pytest-timeout
+        except BaseException as error:  # pytest-timeout raises no Exception
             self.not_put_back = self.not_put_back or first_line(error)
             self.everywhere = self.everywhere or everywhere
             raise
@@ -80,10 +80,11 @@ class Restoration:
                 )
                 done = self._put_back_once(
                     worker, check=run.lock().check
-                )  # another run may have done it meanwhile
-            except KeyboardInterrupt:  # there is a report all the same, which names what stays
+                )  # under the lock, since another run may have restored them meanwhile
+            # the report is still written, and names the changes that stay
+            except KeyboardInterrupt:
                 break
-        self.epoch.advance()  # as the worker would have done
+        self.epoch.advance()  # a living worker would have done this
         if self.unrestored:
             self.unrestored.settle_all(worker, done.problem)
         return done.lines

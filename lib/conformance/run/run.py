@@ -33,7 +33,7 @@ NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", 
 """Facts that tests read on nodes: fields of NodeFacts, Calico's version there, how Calico was
 installed, and that the node was read."""
 LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
-"""Matches the part of the address of an API server on this machine."""
+"""Matches the host in the address of an API server on this machine."""
 
 
 @dataclass(kw_only=True)
@@ -108,13 +108,13 @@ class Run:
             self.settings = permitted(self.settings, self.inspection)
         except SuiteError as error:
             self._error = error
-            if not self.choice.own_lab:  # a lab's log stays, to look at
+            if not self.choice.own_lab:  # a lab's log stays for the user
                 self.directory.discard()
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
         """Raise if the facts forbid the run; then no folder is left behind."""
-        assert self.inspection is not None  # the caller has opened it
+        assert self.inspection is not None  # the caller has opened the run
         assert self.directory is not None
         try:
             check(self.inspection)
@@ -131,15 +131,15 @@ class Run:
 
     def ownership(self, worker: str) -> Ownership:
         """Return the owner of objects that a worker of this run creates."""
-        from conformance.journal import liveness  # brings the Kubernetes client's side in
+        from conformance.journal import liveness  # imports the client of Kubernetes
 
-        assert self.directory is not None  # the run has a cluster
+        assert self.directory is not None  # a run that creates objects has a folder
         process = liveness.sign(self.directory.alive)
         return Ownership(self.settings.run_id, worker, process, self.settings.namespaces_prefix)
 
     def calico_api(self, kube: Kube, changes: Changes) -> CalicoApi:
         """Return the way to write Calico's objects on this cluster. Raise UsageProblem."""
-        from conformance.facts.calico_api import CalicoApi  # as above
+        from conformance.facts.calico_api import CalicoApi  # imports the client of Kubernetes
 
         kubeconfig = self.connection.kubeconfig if self.connection else None
         return CalicoApi(
@@ -153,7 +153,7 @@ class Run:
     @property
     def writes_calico_policies(self) -> bool:
         """Return whether Calico policies can be written on this cluster."""
-        assert self.facts is not None  # the cluster was looked at
+        assert self.facts is not None  # the cluster was inspected
         return writes_calico_policies(self.facts, self.settings)
 
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
@@ -259,7 +259,7 @@ class Run:
         seconds = time.monotonic() - self.began
         try:
             return self.provider.last_look(self.connection, self.settings, nodes, seconds)
-        except Exception as error:  # whatever it was: reports are not lost for the sake of notes
+        except Exception as error:  # no error in making notes may cost the report
             return [f"last look at logs: not done: {type(error).__name__}: {first_line(error)}"]
 
     def progress(self) -> Progress:

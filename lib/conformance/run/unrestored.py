@@ -36,8 +36,8 @@ class ExclusiveMark:
     """The problem affects the whole cluster, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Return whether this mark forbids that test's turn. It forbids every turn except those on
-        other nodes."""
+        """Return whether this mark forbids a turn. It forbids every turn except turns on other
+        nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)

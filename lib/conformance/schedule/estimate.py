@@ -39,7 +39,8 @@ nodes."""
 MANY_NODES = 16
 """The number of covered nodes up to which the estimate's seconds are valid."""
 ASKED = 17
-"""The number of attempts on each path of such a test: 16,464 on 960 paths of 19 nodes."""
+"""The number of attempts on each path of a test of single ports: 16,464 on 960 paths of 19 nodes.
+"""
 ATTEMPTS = 1000
 """The number of attempts that a process makes per second."""
 ON_LINUX = 4

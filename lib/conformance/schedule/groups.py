@@ -23,7 +23,8 @@ class Group:
     """Claims that cannot be decided for one reason."""
 
     elsewhere: bool
-    """They do not apply to this cluster; otherwise something is missing."""
+    """The claims do not apply to this cluster. Otherwise the cluster, or the run, lacks something.
+    """
     reason: str
     remedy: str
     claims: tuple[str, ...]

@@ -20,7 +20,7 @@ def busy(
 ) -> str:
     """Return ``a load of 9.3 on 2 cores`` if the machine is overloaded; empty: it is not.
 
-    The load is an average over a minute; pressure shows whether it has passed since.
+    The load is an average over a minute. The pressure shows whether the overload is already over.
     """
     newest = load()[0]
     cores = cores or 1

@@ -35,7 +35,8 @@ class Order:
     lab: Mapping[str, float] = field(default_factory=dict)
     """Map each test, or function, to its duration in seconds of one worker on a lab."""
     real: Mapping[str, float] = field(default_factory=dict)
-    """The same as ``lab``, on a lab with a real cluster's timings."""
+    """Map each test, or function, to its duration in seconds of one worker on a lab with a real
+    cluster's timings."""
 
     def seconds(self, test: str, *, lab: bool) -> float:
         """Return the packaged duration of a test in seconds of one worker; the mean of all for a

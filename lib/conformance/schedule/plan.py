@@ -42,7 +42,7 @@ class PlannedTest:
     needs: Needs
     """The test's own needs and those of its claims."""
     uses: tuple[str, ...] = ()
-    """Needs for which it requires rights (``conformance.facts.rights.NEEDS``), read from its
+    """Needs of the test that require rights (``conformance.facts.rights.NEEDS``), read from its
     fixtures and claims."""
     otherwise: bool = False
     """If Calico policies cannot be written, the test applies the same policy in Kubernetes' API."""
@@ -389,10 +389,11 @@ def assign_exclusivity(
 
 
 def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
-    """Return the nodes that a test of this number gets: one covered node of each Windows build, or
+    """Return the nodes for the test with this number: one covered node of each Windows build, or
     covered Linux nodes.
 
-    It begins with another node each time, and leaves out the node that the run itself is on.
+    For each number, the choice begins with another node. It leaves out the node that the run itself
+    is on.
     """
     own = settings.own_pod.node if settings.own_pod else ""
     builds: dict[str, list[str]] = {}

@@ -41,8 +41,8 @@ class Exclusivity:
     """The node that it has to itself; for a test that has the cluster to itself, the node for
     changes of a single node."""
     also: tuple[str, ...] = ()
-    """Further nodes that it has to itself: one of each other build, which it takes one after the
-    other."""
+    """Further nodes that the test has to itself: one of each other build. The test uses its nodes
+    one after the other."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

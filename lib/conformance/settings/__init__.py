@@ -100,8 +100,8 @@ class Workers:
     """The open files of a process of the run's own lab that do not depend on the number of workers.
     """
     files: int = 450
-    """The open files of such a process for each worker: with one worker it had 1,148, with six
-    3,162."""
+    """The open files of a process of the run's own lab for each worker: with one worker it had
+    1,148, with six 3,162."""
     watch: int = 2
     """The number of the standing watch's pods, and of its agents, on each covered node; 0: there is
     none (``--no-watch``)."""
@@ -138,9 +138,9 @@ class Cover:
     every: bool = False
     """All nodes are covered (``--every-node``)."""
     pairs: int = 256
-    """The ordered pairs of nodes that a test tries at once: those of 16 nodes. With three paths
-    each these are 768 paths, which two cores can carry together with the lab. On twenty nodes,
-    1,200 paths were late there."""
+    """The most ordered pairs of nodes that a test tries at once: as many as 16 nodes have. With
+    three paths for each pair these are 768 paths, which two cores can carry together with the lab.
+    On twenty nodes, 1,200 paths were late there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +175,8 @@ class Settings:
     calico_version: str | None = None
     """The version to judge by instead of the detected one (``--calico-version``)."""
     windows_calico_version: str | None = None
-    """The same for Windows nodes, which may run another version of Calico
-    (``--windows-calico-version``)."""
+    """The version by which Windows nodes are judged, since they may run another version of Calico
+    than Linux nodes (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host outside the cluster that answers ping (``--external-target``);
     a lab of the run's own names its own."""
@@ -201,8 +201,8 @@ class Settings:
     cluster_disruptive: bool = False
     """Tests that change objects of the whole cluster may run (``--allow-cluster-disruptive``)."""
     not_cluster_disruptive: str = ""
-    """Why such tests may not run although the option allows them; empty: they may, or the option
-    was not given."""
+    """Why cluster-disruptive tests may not run although the option allows them; empty: they may, or
+    the option was not given."""
     max_disrupted_nodes: int = 4
     """The most Windows nodes that a change of the whole cluster may affect
     (``--max-disrupted-nodes``): each is drained, one after the other, and restoring takes as long

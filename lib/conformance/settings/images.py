@@ -33,7 +33,7 @@ class Mirror:
     prefix: str
     """The registry and path: ``registry.example:5000/mirror``."""
     upstream: str = ""
-    """The host, with an optional path, that it replaces: ``mcr.microsoft.com``,
+    """The host, with an optional path, that the mirror replaces: ``mcr.microsoft.com``,
     ``docker.io/library``; empty: all."""
 
     @classmethod

@@ -98,7 +98,7 @@ class OsTimings:
     which every attempt could fail although its SYN is repeated."""
     poll_every: float
     """s. The pause between two attempts. 1 s as in Calico's e2e. It is shorter on Linux, where an
-    attempt costs milliseconds, so that the measured delay is finer than the pause."""
+    attempt costs milliseconds, so that delays are measured more precisely."""
     agree_every: float
     """s. The pause between two rounds of answers that are as expected, if whole rounds must agree
     (pages, backends, names); between two attempts in worlds of policies; and between two checks for
@@ -219,7 +219,7 @@ class RunTimings:
     """s. How long a run waits for a run lock that another run holds; then it stops and names the
     holder."""
     lock_poll: float
-    """s. The pause between two checks of this lock."""
+    """s. The pause between two checks of the run lock while a run waits for it."""
     abandoned: float
     """s. The age from which objects of another machine's run count as abandoned. It is longer than
     any run, since a run that does not disrupt gives no sign of life (Calico's own Windows lanes
@@ -235,9 +235,9 @@ class RunTimings:
     """s. How long packets of a failing path are captured on each node, once the capture has begun
     there: long enough for a Windows pod to try again, which takes up to ``tcp_give_up``."""
     felix_down: float
-    """s. How long Felix may be absent from a node: its readiness probe on Windows runs every 10 s
-    and must fail three times before it counts (tigera/operator, pkg/render/windows.go), and its
-    kubelet starts it again after 10 s and 20 s, the first times."""
+    """s. How long Felix may be absent from a node. Its readiness probe on Windows runs every 10 s
+    and must fail three times before it counts (tigera/operator, pkg/render/windows.go); the kubelet
+    waits 10 s before it starts Felix again, and 20 s the next time."""
     watch_least: float
     """s. The least time for which the standing watch goes on, however few tests there are: as long
     as one change of policy may take. If ``denial_watch`` is longer, the watch goes on for that
@@ -262,9 +262,9 @@ class RunTimings:
     is interrupted, and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``) and
     become ready."""
     exclusive_limit: float
-    """s. The same for a test that has nodes or the cluster to itself: each of four Windows nodes
-    may be drained, restarted and get pods again, in addition to ``vni_delivery``. The restoring
-    afterwards is not interrupted."""
+    """s. The limit for the set-up and body of a test that has nodes or the cluster to itself: each
+    of four Windows nodes may be drained, restarted and get pods again, in addition to
+    ``vni_delivery``. The restoring afterwards is not interrupted."""
     workers_per_windows_node: int
     """workers. The number that ``-n auto`` starts if Windows nodes limit it; 2 until a real node is
     shown to carry more. ``--workers-per-windows-node`` replaces it."""

@@ -25,7 +25,7 @@ REPEATS = 2
 """The number of times that the first story with a difference is run again before it is made
 shorter."""
 MOST = 100_000
-"""Maximum number of stories of a search; its time ends earlier."""
+"""Maximum number of stories of a search, which no search reaches before its time is over."""
 
 
 class TimeOver(BaseException):
@@ -70,7 +70,7 @@ class Exploring:
                 report_multiple_bugs=False,
             )(given(stories())(self._try))
         )
-        # what was found is kept, whether or not hypothesis observed it again
+        # a difference is stored when it is found, so these errors need no report
         with suppress(Nonconformance, HypothesisException, TimeOver):
             search()
         sink = self.first.context.sink
@@ -100,7 +100,7 @@ class Exploring:
             return
         if self._shortest is None:
             self._repeated = sum(self._run(story) is not None for _ in range(REPEATS))
-            # it is made shorter for as long as it was searched for
+            # to make the story shorter may take as long as the search took
             searched = clock.monotonic() - (self._end - 60 * self.minutes)
             self._end = clock.monotonic() + searched
         self._keep(story, failed)
@@ -121,7 +121,8 @@ class Exploring:
         return None
 
     def _ends_felix(self, story: Story) -> bool:
-        """Return whether a Windows node's Felix would end by a story, as some releases do."""
+        """Return whether a story would end Felix on a Windows node, as some releases of Felix end
+        at some policies."""
         seats = self.first.ground.seats
         spaces = {space: seats.namespaces[space] for space in SPACES}
         for scene in story.scenes():

@@ -29,7 +29,8 @@ class InStory(InWorld):
         happen = {event.pods for event in self.story.events}
         self.members.last = "ending" in happen
         self.members.fail = "failed" in happen
-        self.members.labels = self.story.world.relabelled  # a search tells many stories
+        # set for each story, since a search runs many stories with the same members
+        self.members.labels = self.story.world.relabelled
         self.members.come()
         self._at_rest("before the story")
         seats.at_rest = False
@@ -52,5 +53,5 @@ class InStory(InWorld):
         self.members.labels = scene.world.relabelled
         if scene.event and scene.event.pods:
             self.members.act(scene.event.pods)
-            past = []  # other pods, other addresses
+            past = []  # the event may have given the members other pods and addresses
         return self._stage(scene.world, past, decides=True)

@@ -61,8 +61,8 @@ class Members:
     def come(self, **other: str) -> None:
         """Make sure that each node with seats has a member; members that exist stay.
 
-        ``other``: words that are not as in WORDS. Raise EnvironmentBroken if a member is not ready
-        in time.
+        ``other``: words that differ from those in WORDS. Raise EnvironmentBroken if a member is not
+        ready in time.
         """
         there = {seat.node for seat in self.seats.seats if not seat.member}
         self._nodes = {
@@ -186,7 +186,8 @@ class Members:
         self._over("Succeeded", ends="yes")
 
     def _over(self, phase: str, **words: str) -> None:
-        """Write the words for which every member's container ends; it is not started again."""
+        """Make every member's container end by the words that it waits for; it is not started
+        again."""
         self._each(lambda node: self._write(node, **words))
         self._each(
             lambda node: self._taken(
@@ -217,7 +218,8 @@ class Members:
         why = "the words that a story's pod waits for"
         changes = self.deployer.changes
         changes.apply(made, why, namespace=self.namespace)
-        if node.name in self.seats.members:  # its kubelet reads them again when the pod changes
+        # the changed annotation makes its kubelet read the words again
+        if node.name in self.seats.members:
             changes.patch(
                 self._reference(node.name), {"metadata": {"annotations": {TOLD: str(words)}}}, why
             )

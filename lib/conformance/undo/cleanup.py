@@ -96,7 +96,8 @@ def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator
         except SuiteError as error:
             by_hand = ""
             if target.api_version == STORED:
-                # a stored policy's name begins with its tier's, which calicoctl leaves out
+                # a stored policy's name begins with the name of its tier, which calicoctl leaves
+                # out
                 name = target.name.removeprefix("default.")
                 by_hand = f"; calicoctl delete {target.kind.lower()} {name}"
             yield f"{target.label} was left, and could not be removed: {error}{by_hand}"

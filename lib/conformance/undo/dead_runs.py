@@ -69,7 +69,7 @@ def clear_up(
         if shared:
             dead, others = recovery.dead(
                 own=run.run, named=named
-            )  # as it is now that nobody else works on it
+            )  # read again under the lock, now that no other run changes it
         result = recovery.recover(dead, check=lock.check)
         problem = (
             _problem(result.restored, Changes(kube, run), settings, process, say)
@@ -153,7 +153,7 @@ def before_a_run(
         return []
     if not dead or not settings.disruptive:
         return [_describe(leftovers, named_by) for leftovers in dead]
-    progress = functools.cache(tell)  # each line once
+    progress = functools.cache(tell)  # prints each line once
     lock = _lock(recovery, run, settings, tell=tell, progress=progress)
     try:
         lock.acquire()
@@ -223,7 +223,7 @@ def of_a_worker(
     if not (
         journal.entries(unreadable.append)
         or journal.has_memory
-        or (worker and settings.disruptive)  # which may have ended before its first entry
+        or (worker and settings.disruptive)  # a dead worker may have left a mark without an entry
     ):
         return PutBack()
     changes = Changes(kube, run)
@@ -273,7 +273,7 @@ def _problem(
     process: str,
     tell: Callable[[str], None],
 ) -> str:
-    """Return which pods do not reach each other after the recovery. The facts are read then,
+    """Return which pods do not reach each other after the recovery. The facts are read anew,
     because nodes take pods again."""
     return connectivity_problem(
         changes.kube,
@@ -320,7 +320,7 @@ def _unrestored(
     except ApiRefused as refusal:
         if not refusal.forbidden:
             raise
-        return []  # who may not read journals may not change what they speak of either
+        return []  # a user who may not read journals may not restore their changes either
 
 
 def summary(result: Recovered) -> str:

@@ -46,7 +46,8 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
         )
 
     def undo(healer: Healer, run: str, arguments: Mapping[str, Any]) -> None:
-        theirs = Changes(changes.kube, Ownership(run, changes.run.worker))  # cordon and policies
+        # the cordon and the policies belong to the dead run
+        theirs = Changes(changes.kube, Ownership(run, changes.run.worker))
         with _own_host_pods(changes, facts, settings, str(arguments["node"])) as host_pods:
             network = facts.pod_network.value or hns.PODS
             place = host_pods.on

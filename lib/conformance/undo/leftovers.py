@@ -154,7 +154,8 @@ class _Inventory:
         entries, refused, unreadable = self._judged(run, journal or {})
         return Leftovers(
             run=run,
-            life=liveness.of(own or made),  # more may write journals and leases than namespaces
+            # if there are journals or leases: fewer users may write namespaces
+            life=liveness.of(own or made),
             since=min(map(_made_at, made), default=self.now),
             entries=entries,
             refused=refused,
@@ -212,7 +213,7 @@ def changeable(kube: Kube) -> Iterator[Obj]:
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
     """Return why an entry is not confirmed, or why this is not known."""
     if entry.run not in ("", run):
-        return f"it speaks of run {entry.run}"
+        return f"it names run {entry.run}"
     try:
         return believed(kube, entry)
     except SuiteError as error:

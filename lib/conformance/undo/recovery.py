@@ -86,16 +86,17 @@ class Recovery:
         self._tell = tell
         self._clock = clock
         self._silent: set[tuple[str, str]] = set()
-        """Uid and version of the leases that were watched without seeing a renewal."""
+        """Uid and version of each lease that was watched, and that nobody renewed meanwhile."""
         self._given_up: set[str] = set()
         """Runs that held the lock until it was taken over."""
 
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
         """Return the leftovers of dead runs, and lines about runs that may be alive.
 
-        This takes as long as a run lock is valid if the lock of a run on another machine decides.
-        ``named``: only this run, which the user believes to be dead; its run lock, if it has one,
-        decides even if it is young. Raise UsageProblem if there is nothing of a run of that name.
+        To know whether a run on another machine lives, this may have to watch its run lock for as
+        long as the lock is valid. ``named``: only this run, which the user believes to be dead. If
+        it holds a run lock, the lock decides, even if the run is young. Raise UsageProblem if there
+        is nothing of a run of that name.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead = []
@@ -151,9 +152,8 @@ class Recovery:
         )
 
     def life(self, lease: Obj) -> Life:
-        """Return the state of a lease's holder after watching it, for taking the run lock to
-        recover.
-        """
+        """Return the state of a lease's holder, for taking the run lock to recover. It is dead if
+        nobody renewed the lease while it was watched."""
         return Life.DEAD if version_of(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(
@@ -180,8 +180,8 @@ class Recovery:
         return result
 
     def take_marks(self, journal: Journal, worker: str) -> Recovered:
-        """Remove the marks of a process of this journal's run (empty: of every process) that none
-        of the journal's open entries explains."""
+        """Remove the marks that no open entry of this journal explains: those of one process of the
+        run, or of every process if ``worker`` is empty."""
         result = Recovered()
         run = journal.run.run
         try:
@@ -307,8 +307,9 @@ class Recovery:
         *,
         is_doubted: bool = False,
     ) -> None:
-        """Remove the marks of procedures that had not begun, or were over; name every other mark
-        that is left. ``is_doubted``: a part of the run's journal is not confirmed."""
+        """Remove these marks from nodes: the procedures had not begun, or are over. Leave every
+        other mark, and name it with advice. ``is_doubted``: a part of the run's journal is not
+        confirmed, so every mark is left."""
         changes = Changes(self.kube, Ownership(run))
         for target, name in marks:
             where = f"{target.label} bears mark {name} of run {run}"

@@ -35,7 +35,8 @@ def _changing(kube: Kube, entries: Iterable[Entry]) -> Iterator[Right]:
         target = entry.target
         if target is None or entry.act not in ("patch", "create"):
             continue
-        if kube.discovery.serves(target.api_version, target.kind):  # else where it is stored
+        # otherwise the object is restored where it is stored
+        if kube.discovery.serves(target.api_version, target.kind):
             yield Right(
                 "patch" if entry.act == "patch" else "delete",
                 kube.resource(target.api_version, target.kind).plural,

@@ -66,15 +66,14 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
             if not decision.about or build in decision.about
         )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
-            # What ended the test belongs to no node.
+            # The verdict comes from the test's end, which concerns no node.
             found.append(BuildVerdict(result.verdict, result.reason, ("",)))
     return found
 
 
 def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[BuildVerdict]:
     """Yield each kind of verdict that no gate accepts, with all its places, the worst first.
-    NOT_APPLICABLE on some nodes is no such verdict if the claim applies to others.
-    """
+    NOT_APPLICABLE on some nodes is acceptable if the claim applies to other nodes."""
     for verdict in precedence(kind):
         of_it = [finding for finding in found if finding.verdict is verdict]
         beside = verdict is ClaimVerdict.NOT_APPLICABLE and len(of_it) < len(found)

@@ -15,7 +15,7 @@ from conformance.verdicts.claims import TestOutcome, worst
 from conformance.verdicts.prospect import ClaimPart, Prospect, not_run
 
 FLAKY = "FLAKY"
-"""The word by which outputs mark such a test."""
+"""The word by which outputs mark a test whose attempts disagree."""
 
 
 def unanswered(tests: Sequence[TestOutcome]) -> str:
@@ -64,7 +64,7 @@ def silenced(
 ) -> TestOutcome:
     """Return the outcome of a planned test whose end was not reported.
 
-    ``crash``: how its worker died, else ``ended``.
+    ``crash``: how its worker died; empty: no worker died, and ``ended`` is the reason.
     """
     verdict = ClaimVerdict.INCONCLUSIVE if crash else ClaimVerdict.NOT_RUN
     prospect = Prospect(
@@ -83,10 +83,11 @@ def silenced(
 def of_planned(
     outcome: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
 ) -> TestOutcome:
-    """Return the outcome that counts for a planned test; ``before``: the outcome from before its
-    worker died.
+    """Return the outcome that counts for a planned test.
 
-    ``silent``: the outcome if nothing was reported, or if it crashed and was tried again.
+    ``outcome``: the reported outcome; None: nothing was reported. ``silent``: the outcome for a
+    test without a report. It also counts if the test crashed and was tried again. ``before``: the
+    outcome from before the test's worker died.
     """
     if outcome:
         return merged([*([before] if before else []), silent, outcome]) if silent.ran else outcome

@@ -41,7 +41,7 @@ NOT_OBSERVABLE = NotObservable.BEGINS
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutcome:
-    """The outcome of a test: its own, and that of each claim that it decides."""
+    """The outcome of a test, with the outcome of each claim that it decides."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -98,7 +98,8 @@ class ClaimOutcome:
     known: tuple[KnownIssue, ...] = ()
     """Known issues that may explain why it is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
-    """The claim's applicability to the cluster; None: no cluster is known, or a stored report."""
+    """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
+    from a stored report."""
     seconds: float = 0.0
     """s. The duration of all its tests."""
     flaky: bool = False
@@ -138,8 +139,7 @@ class ClaimOutcome:
     @property
     def on_builds(self) -> str:
         """Return ``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the
-        verdict is of no build.
-        """
+        verdict belongs to no build."""
         return on_builds(self.claim.kind, self.verdict, self.builds)
 
 
@@ -148,9 +148,7 @@ def on_builds(
 ) -> str:
     """Return the text of :attr:`ClaimOutcome.on_builds` for a claim of a given kind."""
     found = by_key((verdict, build) for build, verdict in builds.items())
-    if (
-        verdict not in found
-    ):  # what ended its test belongs to no node, and would be read as a build's
+    if verdict not in found:  # the verdict comes from a test's end, which concerns no build
         return ""
     if list(found) == [verdict]:
         return f"on {', '.join(builds)}"

@@ -18,8 +18,8 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""The precedence between a pair of nodes, which may have an expected path in addition to a
-limitation."""
+"""The order in which verdicts about one pair of nodes count. A pair may have an expected path as
+well as a limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
@@ -46,8 +46,8 @@ def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 
 
 def _of_both(decision: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
-    """Return the builds for which one of two decisions has this verdict. The other decision may be
-    about a path to Linux alone."""
+    """Return the builds for which two decisions give a verdict. If only one of them gives it,
+    return the builds of that decision: the other decision may be about a path to Linux."""
     return tuple(
         sorted(
             {build for item in (decision, other) if item.verdict is verdict for build in item.about}

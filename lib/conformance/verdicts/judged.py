@@ -66,9 +66,9 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
         return raised
     of_claims = [decision for decision in statement.decisions if decision.claim]
     own = any(decision.claim == claim.id and _is_about(decision, part) for decision in of_claims)
-    if own and statement.in_body:  # it was decided apart from the others
+    if own and statement.in_body:  # the claim was decided apart from the test's other claims
         return None
-    # What was raised is the worst of what was decided claim by claim.
+    # The exception only repeats the worst of the decisions that name claims.
     by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(
         not decision.part for decision in of_claims
     )

@@ -80,11 +80,11 @@ def of_witness(verdict: ClaimVerdict, *, lost: bool) -> ClaimVerdict:
 
 
 def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVerdict:
-    """Return the verdict of a pair of seats in a world: it ``held``, or was checked once more in a
-    new run of the world.
+    """Return the verdict of a pair of seats in a world. It ``held``, or else was checked once more
+    in a new run of the world.
 
-    ``sure``: the two answers decide something; ``again``: it held the second time; ``limitation``:
-    documents say that a pair differs from the policies' promise.
+    ``sure``: the first and the second answer together decide something; ``again``: the pair held
+    the second time; ``limitation``: documents say that a pair differs from the policies' promise.
     """
     if held:
         return ClaimVerdict.CONFIRMED

@@ -12,8 +12,8 @@ from conformance.verdicts.statement import Statement
 
 
 class Recorder:
-    """``record(first_correct=0.4)``; ``record.not_observed("...")`` and its like instead of the
-    plain CONFIRMED."""
+    """The fixture ``record``. ``record(first_correct=0.4)`` stores a figure; methods such as
+    ``record.not_observed("...")`` give a claim another verdict than CONFIRMED."""
 
     def __init__(self, claims: tuple[Claim, ...], statement: Statement) -> None:
         self._claims = {claim.id: claim for claim in claims}
@@ -45,9 +45,8 @@ class Recorder:
         self._statement.keep(item for item in decisions if item.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
-        """Record that something that "can happen" did not, although a witness shows that its
-        cause took effect.
-        """
+        """Record that something that "can happen" did not happen, although a witness shows that its
+        cause took effect."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.NOT_OBSERVED, item)
         self._statement.say_instead(claim, Finding(ClaimVerdict.NOT_OBSERVED, reason))

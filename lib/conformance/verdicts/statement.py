@@ -64,7 +64,7 @@ class Statement:
         self.results = None
 
     def say_instead(self, claim: str, found: Finding) -> None:
-        """Record a finding for a claim in the place of CONFIRMED."""
+        """Record a finding that replaces CONFIRMED for a claim."""
         self.special[claim] = found
         self.results = None
 

@@ -82,7 +82,8 @@ def _asked(path: Watched) -> str:
 
 
 def turns(directory: RunDirectory) -> list[dict[str, Any]]:
-    """Return the run's turns that ended; the turn of a process that died in it lasts until now."""
+    """Return the run's turns that ended. The turn of a process that died during its turn lasts
+    until now."""
 
     def read(pattern: str) -> dict[tuple[str, str, float], dict[str, Any]]:
         lines = [

@@ -90,7 +90,7 @@ class Watch:
         self._covered = [item.node.name for os in SYSTEMS for item in placement.coverage(os)]
         self._deployer = Pods(kube, self._changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
-        self._pods.systems = ()  # of the demo's pods its clients alone
+        self._pods.systems = ()  # the watch starts none of the demo's pods except clients
         self._unwatched: dict[str, str] = {}
         """Nodes that have no pods now, each with the reason."""
         self._explained: set[str] = set()
@@ -110,11 +110,11 @@ class Watch:
         self._services: Services | None = None
         self._paths: list[Watched] = []
         self._turns: set[str] = set()
-        """Denials that no test needs to watch."""
+        """The denials whose turns the watch has taken, so that no test needs to watch them."""
         self._began = 0.0
         """The time when the policies were accepted."""
         self._end_asked = 0.0
-        """The time when it was first asked to end; 0: not yet."""
+        """The time when the watch was first asked to end; 0: it was not asked yet."""
         self._over = False
         self._events = PolicyEvents(
             kube,
@@ -130,9 +130,9 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Remove its pods, unless they may stay.  The run's own cleanup, which comes next, names
-        those that could not be removed."""
-        self._over = True  # from now on it makes no namespace
+        """Remove the watch's pods, unless they may stay. The run's own cleanup comes next, and
+        names pods that could not be removed."""
+        self._over = True  # from now on, the watch creates no namespace
         self._thread.join(self._timings.windows.agent_hello)
         with contextlib.suppress(SuiteError):
             if not self._run.stays:
@@ -154,7 +154,7 @@ class Watch:
                     daemon=True,
                 ).start()
             self._ask()
-            self._look()  # what a test has taken away just before may come back
+            self._look()  # pods that a test has just removed may be back
         except Exception as wrong:  # the test that judges the watch must know of any error
             error = f"{type(wrong).__name__}: {first_line(wrong)}"
             for turn in self._turns:
@@ -282,7 +282,8 @@ class Watch:
                 if not self._began and (is_open or now - begun > self._timings.windows.warm_up):
                     self._close_paths()
                 if now - looked > LOOK and (look is None or look.done()):
-                    with contextlib.suppress(SuiteError):  # no pod, or the API server is away
+                    # a pod is missing, or the API server does not answer
+                    with contextlib.suppress(SuiteError):
                         self._connect(look.result() if look else self._look())
                     looked = now
                     look = looking.submit(self._look)
@@ -306,8 +307,9 @@ class Watch:
         return [path for path in due if not asking.waits(path.attempt.source.uid)]
 
     def _is_to_end(self, now: float) -> bool:
-        """Return whether the watch was asked to end, after the least time under its policies; while
-        a closed path is open, only after the time in which its policy must be in force again."""
+        """Return whether the watch is to end: it was asked to, and has observed its policies for
+        the least time. If a path that should be closed is open, the watch goes on until the policy
+        must be in force again."""
         least = max(self._timings.run.watch_least, self._timings.run.denial_watch)
         has_lasted = bool(self._began) and now - self._began > least
         if not has_lasted or not (self._directory.shared / ENDS).exists():
@@ -330,8 +332,8 @@ class Watch:
             path.before = path.before or answer.observation.verdict is Verdict.CONNECTED
 
     def _take_turns(self) -> None:
-        """Take the turns of denials that are observed here, or may be soon, so that tests need not
-        watch them."""
+        """Take the turns of denials that the watch observes, or may observe soon, so that no test
+        needs to watch them. Give back the turns of all other denials."""
         here = {turn_of(SIDES[path.way], path.node) for path in self._paths if self._watches(path)}
         for turn in self._turns - here:
             self._directory.give_back(turn)

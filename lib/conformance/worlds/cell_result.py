@@ -26,7 +26,7 @@ class CellResult:
     """The result of its path when it was probed again from rest, if the first result was a
     difference."""
     peers: Sequence["CellResult"] = field(default=(), repr=False)
-    """The cells that were probed together with it."""
+    """The cells that were probed together with this cell."""
 
     @property
     def want(self) -> bool:
@@ -57,13 +57,14 @@ class CellResult:
 
     @property
     def side(self) -> Side:
-        """Return the end that closes the cell, if it is only a single end."""
+        """Return the end that closes the cell, source or target. Return ``both`` if both ends close
+        it, or none."""
         return _closing_end(self.cell.decisions)
 
     @property
     def stale_side(self) -> Side:
-        """Return the end that the edit is about, if it is a single end: it closes the cell now, or
-        closed it before."""
+        """Return the end that the edit is about: the end that closes the cell now, or closed it
+        before. Return ``both`` if it is not a single end."""
         return _closing_end((self.want and self.cell.before) or self.cell.decisions)
 
 

@@ -2,14 +2,17 @@
 """Worlds of policies, cell by cell: the oracle's expectation for pairs of seats, and the
 observations.
 
-Each world begins and ends at rest: every pair is open before it and after it. An agreement counts
-after a barrier: the change has taken effect wherever it should, closed paths are decided, and twice
-the longest time has passed that a policy has taken here to close a path. A bystander on the node of
-each end, which no world selects, connects at the same time as each time-out, because worlds may
-close all paths of pods. Therefore no outage of a node or network can look like a denial, so
-attempts at closed paths are shorter and more frequent than elsewhere: a denial is noticed sooner,
-and no open path looks closed to an attempt with a second packet. A difference must agree over the
-whole budget, and is then checked again from rest, with the usual time limits.
+Each world begins and ends at rest: every pair is open before it and after it. Agreement with the
+expectation counts only after a barrier. The barrier is reached when the change has taken effect
+wherever it should, closed paths are decided, and twice the longest time has passed that a policy
+has taken here to close a path.
+
+Worlds may close all paths of pods. Therefore each node has a bystander, which no world selects; the
+bystanders of both ends connect at the same time as each time-out. So no outage of a node or network
+can look like a denial. Attempts at closed paths can therefore be shorter and more frequent than
+elsewhere: a denial is noticed sooner, and no open path looks closed to an attempt with a second
+packet. A difference must agree over the whole budget, and is then checked again from rest, with the
+usual time limits.
 """
 
 from collections.abc import Sequence
@@ -47,7 +50,7 @@ from conformance.worlds.cell_result import (
     not_held,
 )
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 NAMED = 4
 """The number of other cells that a message names."""
 OPEN = 2
@@ -63,7 +66,7 @@ class InWorld(Session):
     ground: Ground
     world: World
     replay: str
-    """The command that replays it."""
+    """The command that runs the world again."""
 
     def holds(self, *, because: str) -> None:
         """Expect every pair of seats to be as the oracle says, at rest and after the world's edit.
@@ -74,7 +77,7 @@ class InWorld(Session):
         """
         self.context.sink.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
-        if not self.ground.seats.at_rest:  # since the last world ended
+        if not self.ground.seats.at_rest:  # True: the last world left every pair open
             self._at_rest("before the world")
         self.ground.seats.at_rest = False
         asked: list[CellResult] = []
@@ -155,7 +158,7 @@ class InWorld(Session):
         self.context.sink.attach("policies in force", self.ground.show(world))
         changed = changed_cells(cells, past)
         opens = [cell for cell in cells if cell.key in changed and cell.expected is Verdict.ALLOWED]
-        # agreement with the past is no evidence before the change was observed
+        # until the change was observed, a cell may agree only because of the old policies
         if unseen := not_held(self._ask_cells(opens, agree=1)):
             return unseen
         if past:
@@ -171,7 +174,7 @@ class InWorld(Session):
         if not past:
             seats.latencies.append(agreed)
         opened = [result for result in asked if result.want]
-        if decides:  # before an edit they are controls
+        if decides:  # before an edit, open cells are only controls
             opened = self._past_barrier(opened, began, max(agreed, 2 * seats.latency))
         return [*closed, *opened]
 
@@ -323,7 +326,7 @@ class InWorld(Session):
             return rule.for_single_packets(patience.udp_give_up) if single else rule
         rule = replace(
             rule, agree_span=rule.agree_span / 2, hold=0.0, near=patience.tcp_give_up
-        )  # as bystanders are given up
+        )  # bystanders have the same time limit
         return replace(rule, agree=agree, agree_span=0.0) if agree else rule
 
     def _rule_between(self, *ends: Workload) -> Rule:

@@ -39,7 +39,7 @@ _ENVIRONMENT = {
     "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1",  # the container has no ICU
     "DOTNET_EnableDiagnostics": "0",
     "DOTNET_MULTILEVEL_LOOKUP": "0",
-    "DOTNET_TieredPGO": "0",  # a program here ends before measured code pays for being compiled anew
+    "DOTNET_TieredPGO": "0",  # no program here runs for long enough to gain by the profiling
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "POWERSHELL_TELEMETRY_OPTOUT": "1",
     "POWERSHELL_UPDATECHECK": "Off",

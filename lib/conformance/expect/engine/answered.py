@@ -87,7 +87,7 @@ def _is_name(who: str) -> bool:
 
 
 def _has_to_tell(attempt: Attempt) -> bool:
-    """Return whether the target is an echo server, whose answer must name it.
+    """Return whether the target is an echo server, whose answer must name its pod.
 
     The demo's page on Windows comes from an echo server, too; on Linux it comes from nginx.
     """

@@ -120,8 +120,8 @@ class _Round:
         self._lost = lost
         self._looks = min(LOOK_AFTER, self._earliest / 2)
         self._looked = 0.0
-        """s. The time of the next call of ``lost``, which finds paths with lost ends, and the end
-        of its last call."""
+        """s. When ``lost``, which finds paths with lost ends, is called next (``_looks``), and when
+        its last call ended (``_looked``)."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {
@@ -310,8 +310,8 @@ class _Round:
         return path.rule.within
 
     def _undecided(self, state: PathState) -> bool:
-        """Return whether a row that began in time is still open, or an unanswered attempt may begin
-        such a row."""
+        """Return whether a row that began in time may still grow, or an unanswered attempt may
+        begin such a row."""
         deadline = self._deadline(state.path)
         standing = state.standing
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
@@ -356,7 +356,7 @@ class _Round:
                 at = observation.began_at - unix(self._began)
                 error = observation.began_at_error
             if attempt is path.tries[0] and at > state.source.cadence:
-                # Its agent had to be started: there was no attempt before, and the network is not to blame.
+                # The agent had to be started before this attempt; that is not the network's fault.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             else:
                 took = self._now - attempt.asked - observation.seconds
@@ -463,7 +463,7 @@ class _Round:
         """Return whether no attempt could decide the path any more, and at least two attempts were
         answered."""
         if state.path.want and self._denials_done is None:
-            return False  # it is a control still
+            return False  # the path is still a control
         answered = sum(
             attempt.observation is not None for attempt in state.path.tries[: 2 * AT_LEAST]
         )

@@ -145,7 +145,7 @@ def _closed(path: Path) -> Standing:
         if standing is not None:
             return standing
     if denial.agreed and any(map(_arrived, path.recent[len(answered) :])):
-        return Wrong(Why.LEAK)  # those that were begun before it cannot change that
+        return Wrong(Why.LEAK)  # attempts that began earlier cannot change this
     if denial.passed:
         path.pass_over(denial.passed, denial.ended)
     return NotYet(tuple(denial.row), denial.ended, denial.alone, denial.watching)
@@ -153,8 +153,8 @@ def _closed(path: Path) -> Standing:
 
 @dataclass(eq=False)
 class _Denial:
-    """The row of time-outs of a path that is to be closed, attempt by attempt in the order of their
-    beginnings."""
+    """The row of time-outs of a path that should be closed. Attempts are added in the order in
+    which they began."""
 
     path: Path
     ended: Why | None
@@ -164,7 +164,7 @@ class _Denial:
     """The row is so long that any packet that arrives from now on is a leak."""
     alone: bool = False
     watching: bool = False
-    """A time-out has no control yet, see :class:`NotYet`."""
+    """``alone`` and ``watching``: as in :class:`NotYet`."""
     passed: int = 0
     """The number of attempts that no longer decide anything."""
 
@@ -177,7 +177,7 @@ class _Denial:
         if attempt.observation.verdict in DENIED_VERDICTS and attempt.observation.began is not None:
             if _beside(self.path, attempt):
                 return self._extend(attempt)
-            # Its control may be unanswered yet: a later answer can still make it part of a row.
+            # A control may not have answered yet: then the time-out may still become part of a row.
             self._end_row(Why.CONTROL)
             self.alone = True
         elif self.agreed and _arrived(attempt):
@@ -238,7 +238,7 @@ def _ends_row(path: Path, attempt: Try) -> Why:
 
 
 def _beside(path: Path, attempt: Try) -> bool:
-    """Return whether a control of each kind connected beside an attempt."""
+    """Return whether a control of each kind connected at the time of an attempt."""
 
     def connected(control: Path) -> bool:
         own = control.attempt.source.uid == path.attempt.source.uid
@@ -288,7 +288,7 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
     ):
         return BrokenControl(
             Why.SILENT
-        )  # its packets pass: a server that is too busy is no evidence about policies
+        )  # packets pass; a busy server is no evidence about policies
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)

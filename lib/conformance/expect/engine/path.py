@@ -32,12 +32,12 @@ class Rule:
     agree: int
     """The number of attempts in a row that must agree."""
     agree_span: float
-    """The least time from the beginning of the first to that of the last attempt of an agreed
-    denial."""
+    """The least time between the beginnings of the first and the last attempt of an agreed denial.
+    """
     hold: float
     """s. How long a denial must last after its attempts agree."""
     near: float
-    """s. A control counts for an attempt only if it began this close to it."""
+    """s. A control counts for an attempt only if both began within this time of each other."""
     within: float
     """The longest time from the expectation's beginning to the beginning of the row's first
     attempt."""
@@ -76,8 +76,8 @@ class Try:
     """s. The time of the request, from the expectation's beginning, on the suite's clock."""
     observation: Observation | None = None
     at: float = 0.0
-    """s. The estimated time at which its agent began it, counted as ``asked``; until it is
-    answered, the value of ``asked``."""
+    """s. The estimated time at which the agent began the attempt, counted as ``asked``. Until the
+    attempt is answered, this is the value of ``asked``."""
     error: float = 0.0
     """s. The possible error of ``at``."""
     came: float = 0.0
@@ -114,9 +114,9 @@ class Path:
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Map each clock to the moments on it at which attempts began that connected, in order."""
+    """Map each clock to the moments on it at which successful attempts began, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
-    """The same moments on the suite's clock, each with its possible error."""
+    """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
     """s. The time of the first attempt that connected, counted as :attr:`Try.asked`."""
     _lost: float = -float("inf")

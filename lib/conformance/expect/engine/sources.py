@@ -45,16 +45,16 @@ class Source:
     paths: list[PathState] = field(default_factory=list)
     due: float = 0.0
     pause: float | None = None
-    """s. The pause after its newest attempts until the effect of a change is observed; at most a
-    cadence."""
+    """s. The pause after the source's newest attempts, while a change of policy has not taken
+    effect for it yet; at most a cadence."""
     late: float = 0.0
     """s. How late its agent's answers are. It is halved in each round, but is at least the lateness
     of that round's slowest answer."""
     held_until: float = 0.0
     """The time when the source is checked again after its attempts were not sent."""
     sooner: float | None = None
-    """The time when it is due earlier than by its cadence. None: not known, since something
-    changed."""
+    """The time when the source is due, if that is earlier than by its cadence. None: it must be
+    computed again, since something changed."""
 
     @property
     def resting(self) -> list[PathState]:
@@ -120,10 +120,11 @@ class PathState:
     is_left: bool = True
     """The standing may still change."""
     alone: bool = False
-    """The path should be closed, and a time-out of it has no control at the same time yet."""
+    """The path should be closed, and for one of its time-outs no control has connected at the same
+    time yet."""
     beside: list[list[PathState]] = field(default_factory=list)
-    """The closed paths for which it may be a control, by the kind of control. Closed paths share
-    these lists."""
+    """The closed paths for which this path may be a control, by the kind of control. Closed paths
+    share these lists."""
     for_others: bool = False
     """``beside`` has closed paths of other sources."""
 
@@ -137,8 +138,8 @@ class PathState:
 
     @property
     def agrees(self) -> bool:
-        """Return whether its newest attempt was as expected, and further attempts with the same
-        result decide it."""
+        """Return whether the path's newest attempt was as expected, so that only further attempts
+        with this result are missing for a decision."""
         standing = self.standing
         return (
             isinstance(standing, NotYet)

@@ -107,8 +107,8 @@ def kube_proxy(source: Workload, target: Target) -> str:
         called = next((pod for pod in near if pod.node_address == target.host), None)
         if called is None:
             return (
-                f"look at kube-proxy on the node with address {target.host}, which was called: its log and rules "
-                "(Windows: Get-HnsPolicyList), against the Service's EndpointSlices"
+                f"compare kube-proxy's log and rules (Windows: Get-HnsPolicyList) on the called node, whose address is "
+                f"{target.host}, with the Service's EndpointSlices"
             )
         node = called.node
         system = called.os

@@ -31,7 +31,7 @@ class Blamed:
     """Entries that are not as announced or configured: ``route of node a to block B of node b: no
     route``."""
     unread: str = ""
-    """Why a part of it is not known; empty if everything was read."""
+    """Why some entries are not known; empty if all were read."""
     by: str = "overlay"
     """The carrier of the pods' packets there, in the words of messages."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"

@@ -45,11 +45,10 @@ def withholds(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
-    """Return the end whose paths of the same pods, protocol and port are all wrong; both ends if
-    this is true of both, or of neither. An end counts only if the other ends are on several nodes,
-    or have good paths to several nodes. Otherwise either end may be the cause. ``held``: the paths
-    of the same expectation that are as expected.
-    """
+    """Return the end whose pods have only wrong paths, compared by pod, protocol and port. Return
+    ``both`` if this is true of both ends or of neither, or if too few nodes show it: the other ends
+    of the wrong paths must be on several nodes, or have good paths to several nodes. ``held``: the
+    paths of the same expectation that are as expected."""
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
     if len(found) != 1:

@@ -130,7 +130,7 @@ def listen(
         return {}
     try:
         pods = known.pods()
-    except SuiteError:  # no right to read them, or they are unknown
+    except SuiteError:  # the user may not read them, or they are unknown
         pods = []
     asked = [
         [_question(asks, attempt, known), *_at_pods(asks, attempt, known, pods)]

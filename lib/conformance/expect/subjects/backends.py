@@ -108,7 +108,8 @@ class Backends(Subject):
         def judge(index: int) -> Judged:
             client, target = pairs[index]
             observations = of_pair[index]
-            # What agreed stays so while others need more rounds, but for another pod's answer.
+            # A result that agreed once still counts, even if later rounds differ: they were made
+            # for other paths. An answer of another pod always counts.
             if not any(map(unexpected_backend, observations)) and _agreed(
                 [round_[index] for round_ in rounds], target, agree
             ):
@@ -127,7 +128,8 @@ class Backends(Subject):
                 ),
             )
 
-        # Attempts time out for many reasons: an answer of another pod names the node to look at.
+        # Attempts can time out for many reasons; an answer of another pod names the node to look
+        # at. So these cases come first.
         cases = [(*pair, place) for place, pair in enumerate(pairs)]
         cases.sort(key=lambda case: not any(map(unexpected_backend, of_pair[case[2]])))
         self.check("open", cases, judge)
@@ -229,7 +231,7 @@ class Backends(Subject):
                 text = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
                 if target.protocol == "tcp" and all(
                     observation.verdict in NOBODY for observation in observations
-                ):  # whatever its size is
+                ):  # independent of the payload's size
                     text = replace(text, cause=closed([attempt], observations))
                 wrong = Nonconformance(text, observations=observations)
             return Ruling(

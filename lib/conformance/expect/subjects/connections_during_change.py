@@ -134,8 +134,8 @@ class ConnectionsDuringChange:
         """Expect each stream to survive the change or to reconnect, and the Linux stream
         ``survives`` to survive.
 
-        Paths that the change ``opened`` are witnesses that it took effect. So are ``restarts``,
-        which are their own witnesses. Without a witness, ControlBroken is raised.
+        Two kinds of witnesses show that the change took effect: the paths that it ``opened``, and
+        the ``restarts`` of Felix themselves. Raise ControlBroken without a witness.
 
         ``still``: rows with the same result before and after the change. Return the streams'
         states, in their order.
@@ -174,7 +174,7 @@ class ConnectionsDuringChange:
                 self._say(
                     stream,
                     of_chance(None),
-                    f"{text}it may lose it; --windows-calico-version names it",
+                    f"{text}Calico may reset it; name the version by --windows-calico-version",
                 )
             elif left_alone and state.lost:
                 wrong.append(
@@ -185,7 +185,7 @@ class ConnectionsDuringChange:
             elif left_alone or state.lost:
                 self._say(stream, of_chance(True), because)
             else:
-                text = f"{state.label}: {state.words}, where Calico {version} may lose it"
+                text = f"{state.label}: {state.words}, and Calico {version} may reset it"
                 self._say(stream, of_chance(False), text)
         if wrong:
             raise wrong[0]
@@ -259,7 +259,8 @@ class ConnectionsDuringChange:
             for witness in witnesses:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
-            # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
+            # A lost stream is itself a witness. If new connections fail, the other witnesses cannot
+            # connect either.
             self._come_back(chosen, because)
             raise
         observed = self.expect.clock.monotonic()
@@ -349,4 +350,4 @@ class _Begun:
     streams: Mapping[PodPair, Stream]
     beside: PodPair
     control: Stream
-    """The Linux stream, which is the control of the others."""
+    """The Linux stream, which is the control of the other streams."""

@@ -77,7 +77,7 @@ class Continuity(Subject):
                 work()
             finally:
                 stop.set()
-        asking.result()  # what breaks it is no silence of the paths
+        asking.result()  # raises errors of probing, which are no closed path
         alive = _alive(opened)
 
         def judge(state: _PathState) -> Judged:
@@ -122,7 +122,8 @@ class Continuity(Subject):
                 now = clock.monotonic() - began
                 rounds.begin(paths, now)
                 rounds.hear()
-                if stop.is_set():  # only now, since the newest answers may be time-outs
+                # checked after reading, since the newest answers may be time-outs
+                if stop.is_set():
                     last = min(last, now + longer)
                     alive = _alive(opened)
                     paths = [

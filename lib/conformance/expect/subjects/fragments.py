@@ -37,7 +37,8 @@ BETWEEN = tuple(range(100, 1300, 100))
 """Sizes in bytes that fit into a packet, to which the path adds less than 100 more: a fault that
 loses packets of some sizes only may let the full and the smallest packets pass."""
 SENT_BACK = BETWEEN[-1]
-"""The size among these at which a datagram is returned whole, so that its bytes are compared."""
+"""The size among those in ``BETWEEN`` at which a datagram is returned whole, so that its bytes are
+compared."""
 TINY = 50
 """The size in bytes of a datagram that passes wherever any datagram does; it is smaller than those
 sizes."""

@@ -329,7 +329,7 @@ class Unread:
 
 @dataclass
 class FlannelFabric(Fabric):
-    """The same expectations if flannel programs the routes."""
+    """The expectations of :class:`Fabric` if flannel programs the routes."""
 
     entries: Entries = field(default_factory=Unread)
 

@@ -326,9 +326,7 @@ class PodStartup(Subject):
             lost = any(not as_wanted(look.beside, True) for look in looks)
             if until_answered and (lost or answered):
                 return True
-            if (
-                lost
-            ):  # Felix that programs the new pod may reset the connection to the one beside it
+            if lost:  # Felix resets connections to the control pod when it programs the new pod
                 return False
             silent = {index: max(since, answered.get(index, since)) for index, since in ran.items()}
             return all(

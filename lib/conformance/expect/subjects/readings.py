@@ -92,7 +92,7 @@ class Readings:
                     check.decide(None, place, Ruling(gone or because, of_limitation(bool(gone))))
         if not decided:
             raise lacking or MissingCapability(
-                f"no node is there to have {demand.expected}", "cover a node: --nodes"
+                f"no node could have {demand.expected}", "cover a node: --nodes"
             )
 
     def _patience(self, place: NodeFacts | Workload | None) -> OsTimings:
@@ -184,7 +184,7 @@ class _Demand(Generic[T]):
         ]
         if not found:
             of_node = f" of node {node}" if node else ""
-            unknown = [f"nothing could be read{of_node} that is to be {self.expected}"]
+            unknown = [f"no value was found{of_node} that should be {self.expected}"]
         if unknown:
             raise MissingCapability(unknown[0], self.do)
         return found

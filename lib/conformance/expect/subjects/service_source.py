@@ -86,7 +86,7 @@ class ServiceSource(Subject):
         others = {pair: source for pair, source in known.items() if pair not in self._kept}
         addresses = Addresses(self.facts, self.nodes.source_vip)
         self._judge(others, addresses.through_service, because)
-        own = [  # the rewritten source is the server's own node, which policies do not affect
+        own = [  # their rewritten source is the server's own node, which policies do not affect
             (client, server)
             for client, server in others
             if client.node == server.node and addresses.plane(client.node).value == "l2bridge"

@@ -63,7 +63,7 @@ class Carried:
     mtu: int
     """The size in bytes of the largest IPv4 packet that passed whole."""
     above: Observation
-    """The result with one byte more."""
+    """The result of a packet with one byte more than ``mtu``."""
     observations: tuple[Observation, ...]
     """All attempts with one byte more."""
     seconds: float
@@ -143,7 +143,8 @@ class Sizes(Subject):
                 control=following.label,
                 observations=follower.observations,
             )
-        # To nodes where nothing answers each search waits its time out, so they wait together.
+        # If nothing answers at a node, its search lasts for all its time-outs, so the searches run
+        # at once.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
             own = self._taken(ignoring, mate.udp(8080))
@@ -178,7 +179,7 @@ class Sizes(Subject):
             )
             if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
-            again = poll(  # in as many rounds as verdicts must agree, with a small datagram each
+            again = poll(  # as many rounds as verdicts need, each with a small datagram
                 self.expect,
                 self._attempts(source, target, [carried.mtu + 1, SMALLEST]),
                 _hole,
@@ -189,9 +190,9 @@ class Sizes(Subject):
             forbidden = [
                 observation for observation in above if observation.verdict is Verdict.PROHIBITED
             ]
-            if (
-                forbidden
-            ):  # the path reported it meanwhile (ICMP fragmentation needed), and the system obeys
+            # meanwhile, the path has reported the size (ICMP fragmentation needed), and the system
+            # obeys
+            if forbidden:
                 return Carried(
                     mtu=carried.mtu,
                     above=forbidden[-1],
@@ -210,7 +211,7 @@ class Sizes(Subject):
         """
         observations: list[Observation] = []
         seconds = 0.0
-        for _ in range(2):  # a server may have been away for the first batch
+        for _ in range(2):  # the server may have been absent for the first batch
             carried = self._largest(
                 source, target, lambda observation: as_wanted(observation, True)
             )
@@ -283,7 +284,7 @@ class Sizes(Subject):
                     for size, observation in zip(sizes, observations, strict=True)
                     if passes(observation)
                 ]
-                if passed:  # a smaller datagram that did not pass was lost by chance
+                if passed:  # then, smaller datagrams were lost by chance
                     good = max(passed)
                 bad = min([size for size in sizes if size > good], default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:

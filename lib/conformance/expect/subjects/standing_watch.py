@@ -50,8 +50,8 @@ class Stretch:
     """On a denied path: packets arrived; None: neither packets nor a denial were observed. On other
     paths: the attempt connected."""
     asked: tuple[float, float, float]
-    """The times of the first, the second and the last attempt; for an open path, when their packets
-    arrived."""
+    """The times of the first, the second and the last attempt. If the path was open, the times at
+    which the packets of these attempts arrived."""
     count: int
     observations: tuple[Observation, ...]
     """The observations of the first attempts."""
@@ -150,8 +150,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before and after the edit; the data plane may still enforce the former, or already
-    the latter. None: one of the watch's own policies was edited."""
+    """The policy before and after the edit, since the data plane may enforce either of them. None:
+    one of the watch's own policies was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +264,11 @@ class _OfNode:
         return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
     def _may_be_gone(self, path: Watched, at: float) -> bool:
-        """Return whether a pod may have been gone: its address soon belongs to another pod."""
+        """Return whether a pod of the path may have been gone: its address may soon belong to
+        another pod."""
         noticed = max(
             self.expect.timings.of(end.os).pod_ready for end in path.ends
-        )  # so long its successor is awaited
+        )  # the watch waits this long for a pod's successor
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
@@ -353,8 +354,8 @@ class _OfNode:
         since = f"{ended - pause['released']:.0f} s after {test} ended"
         if not same or self._may_be_gone(path, ended):
             return EnvironmentBroken(
-                f"the path {path.way} of node {self.node} is open {since}, but its pods are others "
-                "than those that were closed before, or changed since"
+                f"the path {path.way} of node {self.node} is open {since}, but its pods were "
+                "replaced or changed since the path was closed"
             )
         second = f"second {began - self.kept.began:.0f} of the watch"
         so = f"was lost in {second} ({self._then(began)}) and is not back {since}"
@@ -374,7 +375,7 @@ class _OfNode:
                 continue
             lasted = f"for {until - began:.1f} s from second {began - self.kept.began:.0f} of the watch on"
             if until - began <= self._patience(path):
-                self.notes.append(f"what is allowed was not open {lasted}")
+                self.notes.append(f"an allowed path was not open {lasted}")
                 continue
             if not self._was_free(began, until):
                 return ControlBroken(
@@ -386,7 +387,7 @@ class _OfNode:
                 path,
                 stretch,
                 "CONNECTED",
-                f"closed what it allows ({self._then(began)})",
+                f"closed a path that it allows ({self._then(began)})",
                 lasted,
                 turned=True,
             )

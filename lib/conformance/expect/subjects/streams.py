@@ -245,7 +245,7 @@ class StreamExpect:
         since: float,
     ) -> Settled[list[StreamState]]:
         patience = self._patience(streams)
-        # a list may reset streams long after it was given; until all are lost, they are watched
+        # a change of the list may reset streams long after it; watch until all are lost
         ends = since + LATE * max(timings.stream_watch for timings in patience)
         return until(
             lambda: self.streams.look(streams),

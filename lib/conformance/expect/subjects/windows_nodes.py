@@ -56,11 +56,11 @@ class WindowsNodes:
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return those of the named nodes, or of all nodes, whose pods' packets no overlay carries.
 
-        Raise NotAboutThisCluster if there is none, MissingCapability if none is known to be such a
+        Raise NotAboutThisCluster if there is none, MissingCapability if this is not known of any
         node.
         """
         covered = [node.name for node in self._covered("") if names is None or node.name in names]
-        # A look into a node may have found its plane after the nodes were chosen.
+        # A node's plane may have been read after the test chose its nodes.
         planes = {node.name: node.plane for node in self.facts.nodes if node.name in covered}
         fitting = tuple(name for name, plane in planes.items() if plane.value == "l2bridge")
         if fitting:

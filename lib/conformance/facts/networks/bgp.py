@@ -173,8 +173,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Map each peer address that BGPPeers give the node, and that belongs to no node, to
-        whether it certainly is a peer."""
+        """Map addresses of peers that belong to no node (BGPPeers give them to this node) to
+        whether the address certainly is a peer."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
@@ -182,7 +182,7 @@ class BgpFacts:
             reported = str(spec.get("peerIP") or "")
             address = (
                 "" if reported.count(":") > 1 else reported.partition(":")[0]
-            )  # IPv6 is nothing for Windows; or a port
+            )  # no IPv6 on Windows; a port may follow an IPv4 address
             if not address or address in addresses or (spec.get("node") or windows) != windows:
                 continue
             chosen = calico(spec.get("nodeSelector")).selects(nodes[windows].labels)

@@ -278,13 +278,13 @@ def _ports(look: Look) -> Iterator[Port]:
             continue
         slices = _slices_of(service, look.slices)
         if any("forZones" in str(one.get("hints")) for each in slices for one in _ends(each)):
-            continue  # a backend serves some zones alone
+            continue  # a backend serves only some zones
         members = _members_by_port(service, look.slices)
         versions = [value_at(one, "metadata", "resourceVersion") for one in (service, *slices)]
         for port in list_at(service, "spec", "ports"):
             protocol = PROTOCOLS.get(str(port.get("protocol") or "TCP"))
             chosen = frozenset(members.get(str(port.get("name") or ""), ()))
-            # an address of this node has no endpoint of its own in HNS
+            # HNS has no endpoint for an address of the node itself
             if protocol and chosen and not chosen & set(look.hosts):
                 meta = service["metadata"]
                 name = f"{meta['namespace']}/{meta['name']}"

@@ -69,8 +69,8 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """Return how a Linux node reaches the blocks of other nodes, and its own address: ``as
-        announced``, or the deviation."""
+        """Return the facts about how a Linux node reaches the blocks of other nodes, and about the
+        node's own address: ``as announced``, or the deviation."""
         observed = self._hosts.linux(linux)
         peers = self._peers(linux, macs=False)
         return self._own_address(linux, observed.addresses) | _merged(
@@ -84,8 +84,8 @@ class VxlanFacts:
         return _merged(forwarding(observed, peer) for peer in self._peers(linux))
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """Return how a Windows node reaches the blocks of other nodes, and its own address: ``as
-        announced``, or the deviation."""
+        """Return the facts about how a Windows node reaches the blocks of other nodes, and about
+        the node's own address: ``as announced``, or the deviation."""
         networks = self._networks(windows)
         peers = self._peers(windows)
         return self._own_address(windows, _management(networks)) | _merged(

@@ -30,17 +30,18 @@ class Peer:
     address: str
     """The address of the node itself."""
     tunnel: str
-    """The address of its end of the overlay; empty: it announces none."""
+    """The address of the node's end of the overlay; empty: the node announces none."""
     mac: str
-    """The MAC address of that end, in lower case; empty: it is not known. Only Windows nodes
-    announce theirs."""
+    """The MAC address of its end of the overlay, in lower case; empty: it is not known. Only
+    Windows nodes announce their MAC address."""
     blocks: tuple[ipaddress.IPv4Network, ...]
     is_announced: bool = True
     """The node announces its own address."""
 
     @property
     def unannounced(self) -> str:
-        """Return why no other node has entries for it; empty: it announces its address."""
+        """Return why no other node has entries for this node; empty: this node announces its
+        address."""
         return "" if self.is_announced else f": node {self.name} announces no address of its own"
 
 

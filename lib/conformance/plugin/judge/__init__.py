@@ -103,7 +103,7 @@ class Judge:
                 raise
             self.run.directory.problem.write_text(
                 str(problem)
-            )  # so that the controller learns of it, and ends the run
+            )  # the controller reads it, and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -124,7 +124,8 @@ class Judge:
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
 
-    @pytest.hookimpl(tryfirst=True)  # the controller checks as soon as xdist reports the end
+    # first, since the controller reads the plan as soon as xdist reports the end
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write the plan for the controller, which must know the tests that never get a report. An
         interrupted collection has no plan."""
@@ -242,7 +243,7 @@ class Judge:
             raise
         except (
             pytest.fail.Exception
-        ) as failure:  # also how pytest-timeout speaks: no statement about the cluster
+        ) as failure:  # pytest-timeout raises this, too; it shows nothing about the cluster
             raise self._broken(item, failure) from None
         except Exception as error:
             self._blame(item, error)
@@ -290,7 +291,8 @@ class Judge:
             tried = bool(outcome.attempts) and call.when != "teardown"
             if tried and outcome.verdict in verdicts.SETTLED and not report.failed:
                 report.outcome = (
-                    "failed"  # an earlier attempt: tools on top of pytest must not get a success
+                    # an earlier attempt failed: plugins of pytest must not receive a success
+                    "failed"
                 )
                 report.longrepr = outcome.reason
             if tried and outcome.flaky:
@@ -454,7 +456,7 @@ class Judge:
         claims = [part.claim for part in item.stash[PLANNED].parts]
         again = repeat.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
-            return  # a session fixture's error, raised again for its next test
+            return  # a session fixture's error is raised again for each of its tests
         failure = Failure(
             test=item.nodeid,
             claims=tuple(claims),

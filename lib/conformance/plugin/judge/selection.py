@@ -35,7 +35,7 @@ def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:
         item.extra_keyword_matches |= claim.tags | {claim.id}
     isolations = plan.isolation_of(test.parts, known)
     if any(isolation.kind in plan.CHANGING for isolation in isolations):
-        item.add_marker(pytest.mark.disruptive)  # a keyword, too
+        item.add_marker(pytest.mark.disruptive)  # also makes it a keyword of -k
     story = allure_results.story(item.name)
     labels = [*allure_results.labels(claims), ("story", story), ("test", item.nodeid)]
     for kind, value in labels:

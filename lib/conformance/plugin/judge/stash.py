@@ -18,10 +18,11 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """The outcomes of a test's earlier attempts."""
 PUT_OFF = pytest.StashKey[bool]()
-"""The test is run once more at the end, since the disturbance may have passed. False: this is that
-second run, or it is over."""
+"""The test is run once more at the end, since the disturbance may have passed. False: the second
+run has begun, or is over."""
 WAITS = "run once more later"
-"""The status that pytest first shows for such a test, in place of passed or failed."""
+"""The status that pytest first shows for a test that is run once more, in place of passed or
+failed."""
 BEGAN = pytest.StashKey[float]()
 """The time when the test's first attempt began, in Unix seconds."""
 SECONDS = pytest.StashKey[float]()

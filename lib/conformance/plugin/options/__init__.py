@@ -38,7 +38,8 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s. The part of this time that is kept for the report, after everything is restored."""
+"""s. The part of the seconds in ``GRACE`` that is kept for the report, after everything is
+restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
@@ -153,7 +154,7 @@ OF_TYPE: dict[str, dict[str, Any]] = {
     "--explore": {"type": float},
     "--seed": {"type": int, "default": 1},
 }
-"""Options that take no text."""
+"""Options whose value is not a text."""
 
 
 def help_lines(command: str) -> list[str]:
@@ -224,7 +225,7 @@ def read_choice(config: pytest.Config) -> Choice:
     for words, described in (entry for group in OPTIONS.values() for entry in group.items()):
         name, _, takes = words.partition("=")
         is_once = takes and not described.endswith("(repeatable)")
-        # A job's variable that is not set must take no gate or cluster away.
+        # An unset variable of a CI job must not silently remove a gate or the cluster.
         if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
             raise UsageProblem(f"{name}= has no value: leave it out, or give one")
         if is_once and given[name] > 1:

@@ -55,7 +55,8 @@ def subject(given: Any, where: str) -> Chooser:
 
 
 def rules(given: Any, kind: str, direction: str, where: str, owner: str) -> Iterator[Rule]:
-    """Yield a rule's rules in Calico's terms, by peer and protocol.  Raise UsageProblem."""
+    """Yield the rules in Calico's terms that a rule becomes, by peer and protocol. Raise
+    UsageProblem."""
     at = f"{owner} {where}"
     side = "from" if direction == "ingress" else "to"
     listed = "protocols" if kind == "ClusterNetworkPolicy" else "ports"
@@ -101,8 +102,8 @@ def _pods(given: Obj, where: str) -> Chooser | None:
 
     def chosen(member: Member) -> Truth:
         if not isinstance(member, Pod):
-            # Calico asks for no pods beside namespaces, so that network sets in them match, and by
-            # a negation global ones, too
+            # With namespaces alone, Calico's selector is not limited to pods. So it matches network
+            # sets in these namespaces; with a negation, it also matches global network sets.
             in_space = bool(spaces) or member.namespace is not None
             return is_of_spaces and in_space and of_space.selects(member.namespace_labels)
         return all_of((of_space.selects(member.namespace_labels), wanted.selects(member.own)))
@@ -112,7 +113,7 @@ def _pods(given: Obj, where: str) -> Chooser | None:
 
 Ports = tuple[tuple[Range, ...], tuple[str, ...]]
 Written = tuple[int | None, Any]
-"""The protocol (None: any) and the port of an entry (None: all)."""
+"""An entry's protocol, None for any; and its port, None for all."""
 
 
 def _ports(given: Any, read: Callable[[Obj, str], Written], where: str) -> dict[int | None, Ports]:

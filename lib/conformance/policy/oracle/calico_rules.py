@@ -143,7 +143,7 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     of_account = fields.readable(calico(accounts.get("selector")), where)
 
     def of_accounts(member: Member) -> Truth:
-        if not isinstance(member, Pod):  # of no account, so that only a negation of labels holds
+        if not isinstance(member, Pod):  # it has no account, so only negated selectors match
             return not names and of_account.selects({})
         named = not names or (member.account in names if member.account else None)
         return all_of((named, of_account.selects(member.account_labels)))

@@ -119,7 +119,7 @@ def of_pods(text: Any, where: str) -> None:
     """Raise UsageProblem for ``global()``, which is allowed only as a rule's namespaceSelector."""
     if isinstance(text, str) and "global()" in text:
         raise UsageProblem(
-            f"{where}: Calico refuses global() here: only a rule's namespaceSelector has it"
+            f"{where}: Calico refuses global() here: only a rule's namespaceSelector may contain it"
         )
 
 

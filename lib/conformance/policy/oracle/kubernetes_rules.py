@@ -18,7 +18,8 @@ from conformance.policy.truth import Truth, all_of
 
 
 def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str) -> Iterator[Rule]:
-    """Yield a Kubernetes rule's Calico rules, by peer and protocol.  Raise UsageProblem."""
+    """Yield the rules in Calico's terms that a Kubernetes rule becomes, by peer and protocol. Raise
+    UsageProblem."""
     side = "from" if direction == "ingress" else "to"
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, {side, "ports"})

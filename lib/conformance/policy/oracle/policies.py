@@ -209,7 +209,7 @@ def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool
 def _admin(obj: Obj, label: str, kind: str, *, strict: bool) -> Policy:
     """Return a policy of the network-policy-api. Without a rule it applies to both directions."""
     spec = fields.mapping(obj.get("spec"), label, admin.SPEC if strict else ())
-    # a policy of a cluster is in a tier that its reader knows
+    # a cluster's policy comes with its tier, so the tier is not read here
     tier, order = admin.place(kind, spec, label) if strict else ("", LAST)
     given = _given(spec, label)
 

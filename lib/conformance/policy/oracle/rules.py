@@ -47,7 +47,7 @@ class Peer:
     choose: Chooser | None = None
     """Tests whether selectors of any kind select a member; None: the end may be any address."""
     unless: Chooser | None = None
-    """Tests whether a member is excluded, among all addresses."""
+    """Tests whether a ``notSelector`` excludes a member."""
     nets: tuple[Range, ...] | None = None
     not_nets: tuple[Range, ...] | None = None
     ports: tuple[Range, ...] = ()
@@ -193,7 +193,7 @@ def _meets(
     if peer.nets is not None:
         yield within(address, peer.nets)
     if peer.not_nets is not None:
-        # Calico renders a rule for the IP versions alone that each of its lists has a network of
+        # Calico renders the rule only for IP versions of which each of its lists has a network.
         same = any((first >= fields.IPV6) is (packet.family == 6) for first, _ in peer.not_nets)
         yield all_of((same, negated(within(address, peer.not_nets))))
     there = world.members(address, of_destination=of_destination)

@@ -49,7 +49,7 @@ class Pod:
     ports: frozenset[tuple[str, int, int]] | None
     """(name, protocol, number) of its containers' named ports."""
     second: int | None = None
-    """Its address of the other IP version."""
+    """The pod's address of the other IP version."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -187,8 +187,8 @@ class World:
         return True
 
     def _take_beside(self, obj: Obj, kind: str) -> bool:
-        """Add an object that only has further details about pods and Services; return whether it is
-        such an object."""
+        """Add an object that only has further details about pods and Services. Return whether it is
+        of such a kind."""
         if kind == "RuntimeClass":
             selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
             self._classes[obj["metadata"]["name"]] = selector

@@ -49,7 +49,7 @@ def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str,
         if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")
         for name in test.get("attachments") or ()
         if (folder / name).suffix in BUNDLED and (folder / name).is_file()
-    ][: TOGETHER // AT_LEAST]  # a mail takes a page of 1 MB
+    ][: TOGETHER // AT_LEAST]  # a page of 1 MB still fits into a mail
     kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
     for test, path in files:

@@ -41,8 +41,8 @@ TURNS: dict[str, Turn] = {
 }
 """The events of pods, by the word that stories use."""
 ONE_OF = {"restarted", "failed"}
-"""Events of which a story has only one: depending on a pod's restart policy, its containers start
-again, or never."""
+"""Events that cannot both be in a story: after ``restarted``, the pods' restart policy must start
+the containers again; after ``failed``, it must not."""
 
 
 def after(state: State, event: str) -> State | None:

@@ -118,5 +118,5 @@ def read(name: str, given: Any) -> Story:
     rest = {key: value for key, value in said.items() if key != "events"}
     story = Story(worlds.read(name, rest), tuple(map(Event, told)))
     for _ in story.scenes():
-        pass  # every event can happen where it stands
+        pass  # raises if an event cannot happen at its place
     return story

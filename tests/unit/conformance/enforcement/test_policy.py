@@ -166,7 +166,7 @@ def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
 
 def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied() -> None:
     kubernetes = Cluster()
-    with pytest.raises(UsageProblem, match="has no setting of friend"):
+    with pytest.raises(UsageProblem, match="has no placeholder for friend"):
         policy("policy/kubernetes/default_deny_ingress.yaml", kubernetes, Cluster()).apply(
             server=a_workload("web"), friend=a_workload("friend")
         )

@@ -80,7 +80,7 @@ def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> No
         r"\(kubectl logs -n calico-system calico-node-b -c calico-node\), said: t2 .*",
         second,
     )
-    assert third == "w2: no pod of calico-node is seen"
+    assert third == "w2: no pod of calico-node was found"
     assert kube.asked == [
         ("calico-node-windows-a felix", 30.0),
         ("calico-node-b calico-node", 30.0),

@@ -204,7 +204,7 @@ def test_a_token_that_is_taken_no_more_is_tried_again_for_a_while_and_then_ends_
         kube.read("/api/v1/nodes")
     assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) > 2
     assert reach.ended.startswith(
-        "the API server takes the credentials of u no more: GET /api/v1/nodes: 401"
+        "the API server no longer accepts the credentials of u: GET /api/v1/nodes: 401"
     )
     api.requests.clear()
     with pytest.raises(

@@ -81,8 +81,8 @@ def test_a_token_that_the_server_takes_is_printed(
 @pytest.mark.parametrize(
     ("path", "name", "told"),
     [
-        ("/k8s/clusters/c-1", "", "Rancher's proxy takes Rancher's tokens alone"),
-        ("", "kube-teleport-proxy-alpn.acme.example", "Teleport's proxy takes its own"),
+        ("/k8s/clusters/c-1", "", "Rancher's proxy accepts only Rancher's tokens"),
+        ("", "kube-teleport-proxy-alpn.acme.example", "Teleport's proxy accepts only its own"),
         ("", "", "runner: GET /version: 401"),
     ],
 )

@@ -96,12 +96,12 @@ def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() ->
         return [
             line
             for line in assumptions(replace(known, nodes=tuple(nodes)))
-            if "Windows' own" in line
+            if "fault of Windows" in line
         ]
 
     (line,) = noted(26100, 6584)
     assert line.startswith(
-        "Windows' own known trouble on win-0 (26100.6584): pods' networks with an overlay are broken"
+        "known fault of Windows on win-0 (26100.6584): pods' networks with an overlay are broken"
     )
     assert noted(26100, 6584, plane=None) == [line]
     assert noted(26100, 6899) == noted(20348, 1) == noted(26100, 6584, plane="l2bridge") == []

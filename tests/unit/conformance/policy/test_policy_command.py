@@ -401,7 +401,7 @@ def test_bad_input_is_one_line_and_exit_code_4(
         ),
         (
             ["ask", SHOP, "--from", "shop/web", "--to", "shop/web", "--port", "1"],
-            "nothing is said of shop/web and shop/web",
+            "there is no answer for shop/web and shop/web",
         ),
     ],
 )

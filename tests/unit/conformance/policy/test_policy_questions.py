@@ -129,7 +129,7 @@ def test_pods_of_one_side_alone_are_named_and_not_compared(tmp_path: Path, capsy
         ),
         (
             ["ask", SHOP, "--from", "shop/web", "--to", "shop/web", "--port", "80"],
-            "nothing is said of shop/web and",
+            "there is no answer for shop/web and",
         ),
         (
             ["ask", SHOP, "--from", "shop/client", "--to", "shop/web"],

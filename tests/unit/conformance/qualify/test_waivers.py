@@ -116,7 +116,7 @@ def test_an_attestation_is_read_by_its_claim(tmp_path: Path) -> None:
         ({"claim": "NONE-1"}, r"the catalog has no claim NONE-1"),
         ({"answer": "fine"}, r"the answer is none of CONFIRMED"),
         ({"answer": "INCONCLUSIVE"}, r"the answer is none of CONFIRMED"),
-        ({"when": datetime.date(2027, 1, 1)}, r"when is no date in the past"),
+        ({"when": datetime.date(2027, 1, 1)}, r"field when must be a date and not in the future"),
         ({"who": ""}, r"expected claim, answer, who, when, evidence, each with a value"),
     ],
 )

@@ -250,7 +250,7 @@ NODE_PORT = replace(
         ),
         (
             "10.0.0.13",
-            "look at kube-proxy on the node with address 10.0.0.13, which was called: its log and rules ",
+            "compare kube-proxy's log and rules (Windows: Get-HnsPolicyList) on the called node, whose address is 10.0.0.13",
         ),
     ],
     ids=["the server's node", "the client's node", "another node"],

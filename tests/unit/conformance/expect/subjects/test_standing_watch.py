@@ -197,7 +197,7 @@ def test_what_is_open_after_a_pause_between_other_pods_than_before_decides_nothi
     opened: list[Verdict],
 ) -> None:
     felix = turn("felix_edit", 0, 25, kind="cluster")
-    told = "path in of node linux-1 is open 34 s after felix_edit ended, but its pods are others"
+    told = "path in of node linux-1 is open 34 s after felix_edit ended, but its pods were"
     with pytest.raises(EnvironmentBroken, match=told):
         watch(opened=opened, turns=[felix], gone=60 if opened[0] is DROPPED else 0)
 
@@ -266,7 +266,7 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
     ):
         with pytest.raises(Nonconformance, match="was lost in second 30"):
             watch(opened=opens(30, 3), foreign=(other,), others=Judges())
-    with pytest.raises(Nonconformance, match="closed what it allows"):
+    with pytest.raises(Nonconformance, match="closed a path that it allows"):
         watch(allowed=shut, foreign=(edit(19, "open at target"),), others=Judges())
 
 
@@ -284,7 +284,7 @@ def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_a
         watch(opened=[UP] * 60, before=False, others=Stays())
     with pytest.raises(Nonconformance, match="was lost in second 30"):
         watch(opened=opens(30, 3), others=Stays())
-    with pytest.raises(Nonconformance, match="closed what it allows"):
+    with pytest.raises(Nonconformance, match="closed a path that it allows"):
         watch(allowed=[*[UP] * 20, *[DROPPED] * 40], others=Stays())
 
 
@@ -306,12 +306,12 @@ def test_a_path_that_was_not_open_before_the_policies_shows_nothing() -> None:
 
 def test_what_is_allowed_may_be_closed_for_a_short_time_which_is_noted() -> None:
     (one,) = watch(allowed=[*[UP] * 30, *[DROPPED] * 5, *[UP] * 25])
-    assert "what is allowed was not open for 5.0 s from second 30 of the watch on" in one.reason
+    assert "an allowed path was not open for 5.0 s from second 30 of the watch on" in one.reason
 
 
 def test_what_is_allowed_and_stays_closed_is_wrong_while_what_no_policy_selects_works() -> None:
     shut = [*[UP] * 30, *[DROPPED] * 30]
-    with pytest.raises(Nonconformance, match="policy of node linux-1 closed what it allows"):
+    with pytest.raises(Nonconformance, match="policy of node linux-1 closed a path that it allows"):
         watch(allowed=shut)
     with pytest.raises(ControlBroken, match="nothing got to node linux-1 for 29"):
         watch(allowed=shut, free=shut)
