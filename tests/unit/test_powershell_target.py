@@ -43,7 +43,7 @@ def test_every_test_that_executes_powershell_belongs_to_it_and_to_no_other_targe
         r"\$\((?:BIN\)/pytest|ONCE_MORE\)) ((?:tests|\$\(INSIDE\))[^;\n]*)", makefile
     )
     assert [words for words in selected if "-m powershell" in words] == [
-        "tests/contract -n $$(nproc) -m powershell",
+        "tests/contract -n $$(($$(nproc) + 1)) --dist loadgroup -m powershell",
         "$(INSIDE) -n $$(nproc) --dist loadgroup -m powershell",
     ]
     places = ["tests/contract", *re.findall(r"^INSIDE = (.+)$", makefile, re.M)[0].split()]
