@@ -129,7 +129,8 @@ makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one ho
   sources: source addresses by pod, ClusterIP and NodePort (about 20 s)
   mtu: largest packets between nodes (about 10 s)
   http: answers of http.sys to malformed requests (about 15 s)
-  attempts-per-second: the maximum of attempts per second of an agent, in steps up to 40 (about 20 s)
+  attempts-per-second: the maximum of attempts per second of an agent, in steps up to 40 \
+(about 20 s)
 about 6 min with images on the nodes, 10 min at most
 """
 

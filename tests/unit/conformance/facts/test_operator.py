@@ -148,10 +148,13 @@ def test_pods_are_all_ready_only_where_some_are_wanted(status: Obj, count: str) 
     [
         ([status("calico-windows", Available="True")], "Available"),
         ([status("calico", Degraded="True")], "none"),
-        ([status("calico-windows", Available="True"), status("calico", Degraded="True")], "Available"),
+        (
+            [status("calico-windows", Available="True"), status("calico", Degraded="True")],
+            "Available",
+        ),
         ([status("calico-windows", Progressing="True")], "calico-windows Progressing"),
     ],
-)  # fmt: skip
+)
 def test_the_status_of_windows_alone_counts(statuses: list[Obj], reported: str) -> None:
     found = values(reads(status=statuses).outcome())
     assert found["TigeraStatus calico-windows"] == reported

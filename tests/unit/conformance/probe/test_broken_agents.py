@@ -91,7 +91,9 @@ def end_of(pending: Pending) -> Exception | None:
     ("trouble", "fields", "end"),
     [
         pytest.param(None, {}, "", id="it may pass"),
-        pytest.param(None, {"hopeless": True}, "ProbeBroken: second (2 tries in 0 s)", id="it may not"),
+        pytest.param(
+            None, {"hopeless": True}, "ProbeBroken: second (2 tries in 0 s)", id="it may not"
+        ),
         pytest.param(None, {"begun": 60.0}, "ProbeBroken: second (2 tries in 60 s)", id="too long"),
         pytest.param(
             EnvironmentBroken("the pod was replaced\nmore"),
@@ -99,9 +101,14 @@ def end_of(pending: Pending) -> Exception | None:
             "EnvironmentBroken: the pod was replaced, while it was probing (second)",
             id="the pod changed",
         ),
-        pytest.param(MissingCapability("node w1 is gone", "-"), {}, "MissingCapability: node w1 is gone; -", id="no node"),
+        pytest.param(
+            MissingCapability("node w1 is gone", "-"),
+            {},
+            "MissingCapability: node w1 is gone; -",
+            id="no node",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_attempt_is_tried_again_only_as_long_as_that_may_help(
     *,
     prober: Prober,

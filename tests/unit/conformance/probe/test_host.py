@@ -491,4 +491,4 @@ def test_a_capture_by_pktmon_takes_little_of_a_node_s_disk_and_of_the_evidence()
     script = node.asked[-1]
     assert " --pkt-size 160 --file-size 4 " in script, "bytes of a packet, MB of the file"
     assert "-Context 1,0 | Select-Object -First 300 | " in script, "packets with the line before"
-    assert "Start-Sleep 62; " in script, "s, after which the capture ends whatever becomes of the pod"
+    assert "Start-Sleep 62; " in script, "s, until the capture ends in any case"

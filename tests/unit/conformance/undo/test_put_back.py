@@ -205,7 +205,8 @@ def test_a_lock_that_is_not_granted_ends_the_run_and_is_let_go(
             [LEFT],
             [],
             [
-                f"leftovers: {WHO}; a run with --allow-disruptive puts back, before its first test:",
+                f"leftovers: {WHO}; "
+                "a run with --allow-disruptive puts back, before its first test:",
                 f"  run old: to put back: {ENTRY.label}",
             ],
             id="a dry run",
