@@ -92,10 +92,14 @@ def test_a_taint_is_tolerated_by_key_effect_and_value(
         ({"unschedulable": True, "taints": [OS]}, [], "cordoned"),
         ({"taints": [OS]}, [], "tainted os=windows:NoSchedule"),
         ({"taints": [DOWN]}, [], "tainted node.kubernetes.io/unreachable=:NoExecute"),
-        ({"taints": [OS, DOWN]}, [{"key": "os", "operator": "Exists"}], "tainted node.kubernetes.io/unreachable=:NoExecute"),
+        (
+            {"taints": [OS, DOWN]},
+            [{"key": "os", "operator": "Exists"}],
+            "tainted node.kubernetes.io/unreachable=:NoExecute",
+        ),
         ({"taints": [OS]}, [{"key": "os", "operator": "Exists"}], ""),
     ],
-)  # fmt: skip
+)
 def test_a_node_takes_no_pods_that_do_not_tolerate_its_cordon_and_every_taint(
     spec: Obj, tolerations: list[Obj], why: str
 ) -> None:
