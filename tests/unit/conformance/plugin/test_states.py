@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -152,3 +153,43 @@ def test_a_worker_opens_no_cluster_before_its_session(
     opening.config.workerinput = {}
     assert session(opening) is None
     assert opening.opened == 0
+
+
+NARROW = ("keyword", "markexpr", "claim", "smoke", "quick", "shard", "deselect", "lf")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "everything", "awake"),
+    [
+        (["suites"], "", True, True),
+        (["."], "", True, True),
+        ([".."], "", True, True),
+        (["suites/policy"], "", False, True),
+        (["suites/policy/test_a.py::test_a"], "", False, True),
+        (["tests"], "", False, False),
+        (["tests", "suites"], "", True, True),
+        (["suites-of-others"], "", False, False),
+        ([], "", False, False),
+        *((["suites"], option, False, True) for option in NARROW),
+    ],
+)
+def test_a_run_selects_everything_if_it_names_the_suites_and_nothing_narrows_it(
+    *, tmp_path: Path, arguments: list[str], option: str, everything: bool, awake: bool
+) -> None:
+    options = dict.fromkeys(NARROW) | ({option: "x"} if option else {})
+    given: Any = SimpleNamespace(
+        option=SimpleNamespace(**options),
+        rootpath=tmp_path,
+        args=arguments,
+        invocation_params=SimpleNamespace(dir=tmp_path),
+    )
+    assert state.selects_all(given) is everything
+    assert state.awake(given) is awake
+
+
+@pytest.mark.parametrize(("given", "awake"), [({state.WORKER_INPUT: {}}, True), ({}, False)])
+def test_a_worker_belongs_to_a_conformance_run_if_its_controller_says_so(
+    given: dict[str, Any], awake: bool
+) -> None:
+    worker: Any = SimpleNamespace(workerinput=given)
+    assert state.awake(worker) is awake
