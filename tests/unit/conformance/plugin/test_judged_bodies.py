@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,12 +21,14 @@ from conformance.errors import (
     Wavered,
 )
 from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.decision import Decision
 from conformance.plugin.judge import Judge
 from conformance.plugin.judge.stash import PLANNED, PROSPECT, PUT_OFF, STATEMENT
 from conformance.schedule.plan import PlannedTest
 from conformance.schedule.scheduler_lock import SHARED, Exclusivity
 from conformance.verdicts.prospect import ClaimPart, Prospect
 from conformance.verdicts.statement import Statement
+from tests.unit.conformance.builders import a_node, a_windows_node, some_facts
 
 CLUSTER = Exclusivity(kind="cluster")
 DEMANDS = next(claim.id for claim in catalog().values() if claim.kind == "requirement")
@@ -273,3 +276,39 @@ def test_a_run_that_no_test_can_decide_stops_after_the_test() -> None:
     test.item.session.shouldstop = "Ctrl-C"
     test.raises(None, TEARDOWN)
     assert test.item.session.shouldstop == "Ctrl-C"
+
+
+def a_decision(verdict: str, source: str, target: str, *about: str) -> Decision:
+    return Decision(
+        source=source,
+        target=target,
+        builds=about,
+        about=about,
+        verdict=ClaimVerdict(verdict),
+        reason="r",
+        halves=("open",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("decisions", "windows", "named"),
+    [
+        pytest.param([], 1, [], id="nothing is wrong"),
+        pytest.param([a_decision("VIOLATED", "l1", "w1", "17763")], 1, ["w1"], id="one node"),
+        pytest.param([a_decision("VIOLATED", "w1", "w2", "17763", "20348")], 1, [], id="all nodes"),
+        pytest.param([a_decision("VIOLATED", "w1", "w2", "20348")], 1, ["w2"], id="one end"),
+        pytest.param([a_decision("INCONCLUSIVE", "l1", "w1", "17763")], 1, [], id="no violation"),
+        pytest.param([a_decision("VIOLATED", "l1", "w1", "17763")], 2, [], id="it needs both"),
+        pytest.param([a_decision("VIOLATED", "l1", "l1")], 1, [], id="only Linux"),
+    ],
+)
+def test_a_repetition_needs_only_the_windows_nodes_that_were_wrong(
+    decisions: list[Decision], windows: int, named: list[str]
+) -> None:
+    test = Judged()
+    test.judge.run.facts = some_facts(
+        a_node("l1"), a_windows_node("w1", 17763, windows_build=(17763, 5329)), a_windows_node("w2")
+    )
+    test.item.stash[PLANNED] = replace(test.item.stash[PLANNED], needs=Needs(windows=windows))
+    test.item.stash[STATEMENT].keep(decisions)
+    assert test.judge._blamed(test.item) == named

@@ -282,3 +282,48 @@ def test_a_recovery_by_command_ends_with_zero_only_if_nothing_is_left(
     result = replace(result, left=[*result.left])
     assert dead_runs._report(result, problem, named_lives=named_lives) == code
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({}, []),
+        (
+            {"entries": (ENTRY, replace(ENTRY, why="later"))},
+            [f"to put back: {replace(ENTRY, why='later').label}", f"to put back: {ENTRY.label}"],
+        ),
+        ({"nodes": ("w1",)}, ["node w1 is cordoned"]),
+        ({"marks": ((NODE, "m-gw0"),)}, ["mark m-gw0 on Node w1 (v1)"]),
+        ({"refused": ("forged",)}, ["refused: forged"]),
+        ({"unreadable": ("7",)}, ["its journal: 7"]),
+        ({"journal": True}, ["its journal, which lists nothing more to put back"]),
+        ({"journal": True, "unreadable": ("7",)}, ["its journal: 7"]),
+    ],
+)
+def test_what_a_dead_run_left_is_listed_the_newest_change_first(
+    fields: dict[str, Any], lines: list[str]
+) -> None:
+    left = Leftovers(run="old", life=Life.DEAD, since=datetime(2026, 3, 1, 7, 5), **fields)
+    assert left.lines() == [f"run old: {line}" for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shared", "changed", "only_doubts"),
+    [
+        ({}, False, False, False),
+        ({"entries": (ENTRY,)}, True, True, False),
+        ({"marks": ((NODE, "m"),)}, True, True, False),
+        ({"journal": True}, True, False, False),
+        ({"nodes": ("w1",)}, True, False, False),
+        ({"leases": (NODE,)}, True, False, False),
+        ({"objects": (NODE,)}, False, False, False),
+        ({"refused": ("x",), "journal": True}, True, False, True),
+        ({"refused": ("x",), "objects": (NODE,)}, False, False, False),
+        ({"unreadable": ("x",), "entries": (ENTRY,)}, True, True, False),
+    ],
+)
+def test_what_other_runs_share_needs_the_lock_and_doubts_alone_may_be_nobody_s(
+    fields: dict[str, Any], shared: bool, changed: bool, only_doubts: bool
+) -> None:
+    left = Leftovers(run="old", life=Life.DEAD, since=datetime(2026, 3, 1, 7, 5), **fields)
+    assert (left.shared, left.changed, left.only_doubts) == (shared, changed, only_doubts)
