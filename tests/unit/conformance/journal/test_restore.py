@@ -114,7 +114,7 @@ def put_back(
     return done
 
 
-HELD = {"vxlanVNI": 4097, "vxlanPort": 4790}
+HELD: Obj = {"vxlanVNI": 4097, "vxlanPort": 4790}
 AGAIN = ".spec.vxlanVNI is 4096 again, .spec.vxlanPort is absent again"
 FOREIGN = ".spec.vxlanPort was absent, was set to 4790 by this suite and is now 5000"
 

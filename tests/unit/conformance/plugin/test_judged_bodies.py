@@ -68,12 +68,13 @@ class Judged:
             tries_at_once=state.pop("tries_at_once", False),
             felix_down=lambda nodes: {},
         )
-        self.judge: Any = object.__new__(Judge)
-        self.judge.state, self.judge.run, self.judge.catalog = self.state, run, catalog()
-        self.judge._fail = lambda item, error: self.failed.append(error)
-        self.judge.decide = lambda item: None
+        judge: Any = object.__new__(Judge)
+        self.judge: Any = judge
+        judge.state, judge.run, judge.catalog = self.state, run, catalog()
+        judge._fail = lambda item, error: self.failed.append(error)
+        judge.decide = lambda item: None
         decided = ClaimResult(claim=claim, verdict=result, test="t", reason="r", remedy="do it")
-        self.judge._results = lambda item, statement: (decided,)
+        judge._results = lambda item, statement: (decided,)
         part = (ClaimPart(claim=claim),)
         planned = PlannedTest(test="t", parts=part, needs=Needs(), exclusivity=exclusivity)
         self.item: Any = SimpleNamespace(

@@ -22,7 +22,7 @@ LOOK = Prospect(look=True, assumed=("the overlay",))
 
 def a_test(name: str, *claims: str, uses: tuple[str, ...] = ()) -> PlannedTest:
     parts = tuple(ClaimPart(claim=claim) for claim in claims)
-    return PlannedTest(test=name, parts=parts, needs=Needs(), uses=uses)  # type: ignore[arg-type]
+    return PlannedTest(test=name, parts=parts, needs=Needs(), uses=uses)
 
 
 @pytest.mark.parametrize(

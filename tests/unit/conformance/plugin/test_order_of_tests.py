@@ -12,7 +12,7 @@ from conformance.catalog import Needs, catalog
 from conformance.errors import EnvironmentBroken
 from conformance.plugin import exclusive
 from conformance.plugin.judge import selection
-from conformance.plugin.judge.stash import PLANNED
+from conformance.plugin.judge.stash import PLANNED, WAITED
 from conformance.plugin.worlds import Dealer
 from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
@@ -252,6 +252,6 @@ def test_a_wait_that_readers_notice_is_attached(
     attachments = SimpleNamespace(text=lambda name, body: told.append(body))
     hooks.state = SimpleNamespace(attachments=attachments)
     item = an_item("a", exclusivity=exclusivity)
-    item.stash[exclusive.WAITED] = waited
+    item.stash[WAITED] = waited
     hooks.pytest_runtest_setup(item)
     assert told == attached

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from conformance.run import interruption
 from conformance.run.interruption import Interruption
 
 OURS = (signal.SIGINT, signal.SIGTERM)
@@ -117,7 +116,7 @@ def test_a_process_that_was_cut_short_waits_for_no_thread(
     monkeypatch.setattr(os, "_exit", found.append)
     main = threading.main_thread()
     others = [SimpleNamespace(daemon=True), *([SimpleNamespace(daemon=False)] if waiting else [])]
-    monkeypatch.setattr(interruption.threading, "enumerate", lambda: [main, *others])
+    monkeypatch.setattr(threading, "enumerate", lambda: [main, *others])
     one = begun(Run(gone=gone))
     one._by_signal, one.exit_code = signalled, code
     one.end()

@@ -94,7 +94,7 @@ def test_an_entry_that_no_process_of_the_run_can_have_written_is_no_problem_of_i
 class BeforeARun:
     """A cluster on which a run died, and a run that begins there."""
 
-    def __init__(self, *dead: Any, **settings: bool) -> None:
+    def __init__(self, *dead: Any, **settings: Any) -> None:
         self.dead = list(dead)
         self.settings = Settings(timings=load_timings(), **settings)
         self.recovered = Recovered()
