@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check loop decides each case by itself and raises the worst failure, which names the others."""
+"""The check loop decides each case by itself, and raises the worst failure with the others."""
 
 from __future__ import annotations
 
