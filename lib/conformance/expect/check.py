@@ -79,6 +79,13 @@ class Check:
             self._errors.append(found.error)
         self.context.decided(source, target, verdict, reason, self.half, symptom=found.symptom)
 
+    def keep(self, expect: Callable[[], object]) -> None:
+        """Run an expectation that decides its cases itself, and keep its failure for the end."""
+        try:
+            expect()
+        except (Nonconformance, SuiteError) as error:
+            self._errors.append(error)
+
     def __enter__(self) -> Self:
         return self
 

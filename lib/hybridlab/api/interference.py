@@ -54,9 +54,11 @@ class Interference:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._refusals: dict[str, Refusal] = {}
-        self._silences: dict[str, Silence] = {}
-        self._away_until: dict[str, float] = {}
+        self.refusals: dict[str, Refusal] = {}
+        self.silences: dict[str, Silence] = {}
+        """Silence watches at their next event. A watch that is silent stays silent without its
+        entry, like a forgotten connection."""
+        self.away_until: dict[str, float] = {}
         """The end of each absence by its name, in monotonic seconds."""
         self.on_going_away: Callable[[], None] = lambda: None
         """Called when all connections must be cut; the part that holds the connections sets it."""
@@ -80,34 +82,19 @@ class Interference:
         (0: all).
         """
         until = self._clock() + seconds
-        self._refusals[name] = Refusal(
+        self.refusals[name] = Refusal(
             code=code, until=until, namespace=namespace, of=of, left=first or None
         )
 
-    def accept(self, name: str) -> None:
-        self._refusals.pop(name, None)
-
     def refusing(self, name: str) -> float:
         """Return the seconds for which requests are still refused under this name."""
-        refusal = self._refusals.get(name)
+        refusal = self.refusals.get(name)
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
-
-    def silence(self, name: str, *, namespace: str = "", first: int = 0) -> None:
-        """Silence watches at their next event; ``first``: only this number of watches (0: all)."""
-        self._silences[name] = Silence(namespace=namespace, left=first or None)
-
-    def let_speak(self, name: str) -> None:
-        """Silence no further watches; silent watches stay silent, like a forgotten connection."""
-        self._silences.pop(name, None)
-
-    def silencing(self, name: str) -> bool:
-        """Return whether the silence with this name is active."""
-        return name in self._silences
 
     def catches_watch(self, namespace: str | None) -> bool:
         """Return whether a watch that is about to send an event, or to end, becomes silent now and
         for good."""
-        for silence in self._silences.values():
+        for silence in self.silences.values():
             if silence.left == 0 or (silence.namespace and silence.namespace != namespace):
                 continue
             if silence.left is not None:
@@ -117,24 +104,20 @@ class Interference:
 
     def go_away(self, name: str, seconds: float) -> None:
         """Cut every connection, and each new connection at once, for ``seconds``."""
-        self._away_until[name] = self._clock() + seconds
+        self.away_until[name] = self._clock() + seconds
         self.on_going_away()
-
-    def come_back(self, name: str) -> None:
-        """End the absence with this name."""
-        self._away_until.pop(name, None)
 
     def going_away(self, name: str) -> float:
         """Return the seconds for which connections are still cut under this name."""
-        return max(0.0, self._away_until.get(name, 0.0) - self._clock())
+        return max(0.0, self.away_until.get(name, 0.0) - self._clock())
 
     def away(self) -> bool:
         """Return whether connections are cut now."""
-        return any(until > self._clock() for until in self._away_until.values())
+        return any(until > self._clock() for until in self.away_until.values())
 
     def before_request(self, path: str, query: str) -> ApiError | None:
         """Return the error with which a fault refuses this request; None: no fault does."""
-        for refusal in self._refusals.values():
+        for refusal in self.refusals.values():
             remaining = refusal.until - self._clock()
             if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path, query):
                 continue

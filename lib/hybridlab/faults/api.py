@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
+from hybridlab.api.interference import Silence
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, Parameter, Switch, Types, count, seconds
+from hybridlab.faults.model import Entries, Fault, Parameter, Switch, Types, count, seconds
 
 TYPES = Types()
 
@@ -55,7 +56,7 @@ def _refusing(
         first=first,
         of=given["of"],
     )
-    return Switch(on, partial(made.accept, identity), evidence)
+    return Switch(on, partial(made.refusals.pop, identity, None), evidence)
 
 
 _refuses(429, "Too Many Requests")
@@ -72,15 +73,10 @@ _refuses(503, "Service Unavailable")
 )
 def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Watches no longer deliver events but stay open, as behind a gateway that forgot them."""
-    made = lab.interference
     namespace = parameters["namespace"]
-    evidence = [f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"]
-    on = partial(
-        made.silence, identity, namespace=namespace, first=count("first", parameters["first"])
-    )
-    return Switch(
-        on, partial(made.let_speak, identity), lambda: evidence if made.silencing(identity) else []
-    )
+    evidence = f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"
+    silence = Silence(namespace=namespace, left=count("first", parameters["first"]) or None)
+    return Entries(identity, silence, {evidence: lab.interference.silences})
 
 
 @TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
@@ -97,4 +93,4 @@ def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str])
         )
 
     on = partial(made.go_away, identity, seconds("seconds", parameters["seconds"]))
-    return Switch(on, partial(made.come_back, identity), evidence)
+    return Switch(on, partial(made.away_until.pop, identity, None), evidence)

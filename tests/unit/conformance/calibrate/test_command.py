@@ -108,3 +108,50 @@ def test_the_command_that_compares_two_files(
     assert "2026-01-02T03:04:05Z: field, Calico v3.31.2, Windows 20348.1" in out
     assert "mtu/linux on windows: 1450 -> UNREACHABLE" in out
     assert cli.main(["calibration", "diff", str(old), str(tmp_path / "none.json")]) == 4
+
+
+PLAN = """\
+calibrate: field, prod
+node win: windows 10.0.20348
+makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one host pod a node, \
+15 NetworkPolicies, 4 Services; changes nothing else; needs role standard \
+(calico-conformance kubeconfig)
+  pods: a client and a server on each node (about 30 s)
+  pod-start: image pulls and starts of pods, from their events (about 2 s)
+  exec: latency of an exec (about 5 s)
+  powershell-start: PowerShell's start: cold, warm, two and three at once (about 20 s)
+  agent-start: an agent's start, with CPU and memory of the node (about 30 s)
+  policy-effect: 15 changes of policy and their removals, that of syn-again included (about 60 s)
+  host programs: raw output of every read-only program of a Windows host (about 20 s)
+  errors: closed and open ports of TCP and UDP, resets (about 30 s)
+  syn-again: a denial, repeated SYNs, and the system's time-out (about 45 s)
+  service-effect: Services and names, from creation to answer (about 30 s)
+  sources: source addresses by pod, ClusterIP and NodePort (about 20 s)
+  mtu: largest packets between nodes (about 10 s)
+  http: answers of http.sys to malformed requests (about 15 s)
+  attempts-per-second: the maximum of attempts per second of an agent, in steps up to 40 \
+(about 20 s)
+about 6 min with images on the nodes, 10 min at most
+"""
+
+
+def test_the_plan_says_what_is_made_and_measured_and_for_how_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = SimpleNamespace(name="win", os="windows", revision="10.0.20348")
+    monkeypatch.setattr(command, "covered", lambda facts, settings: [node])
+    run: Any = SimpleNamespace(
+        ownership=lambda worker: SimpleNamespace(namespace=f"ns-{worker}"),
+        settings=SimpleNamespace(worker="gw0"),
+        evidence="field",
+        connection=SimpleNamespace(label="prod"),
+    )
+    facts: Any = None
+    assert command._plan(run, facts) == 0
+    assert capsys.readouterr().out == PLAN
+
+
+def test_all_measurements_fit_into_the_ten_minutes_beside_clearing_up() -> None:
+    names, _, needs, _ = zip(*command.STEPS, strict=True)
+    assert len(set(names)) == len(names)
+    assert sum(needs) <= 60 * command.MINUTES - 30

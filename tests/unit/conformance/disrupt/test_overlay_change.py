@@ -10,7 +10,7 @@ import pytest
 
 from conformance.disrupt.overlay_change import OverlayChange, _are_near, _astray
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.context import Sink
+from conformance.expect.context import Context, Sink
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
 from conformance.model.host import LinuxFacts, RouteEntry
@@ -118,3 +118,35 @@ def test_a_named_cluster_is_cut_off_for_no_claim_and_each_node_says_so() -> None
     assert [(one.claim, one.target, one.verdict) for one in sink.decisions] == [
         (claim, "w1", ClaimVerdict.NOT_RUN) for claim in ("VXLAN-12", "VXLAN-11", "XVX-3")
     ]
+
+
+def test_a_failed_limitation_stops_no_other_step_and_the_worst_failure_ends_the_test() -> None:
+    tried: list[str] = []
+    failures: dict[str, Exception] = {
+        "VXLAN-11": EnvironmentBroken("a pod is gone"),
+        "XVX-4": Nonconformance("XVX-4: open"),
+    }
+
+    class Expectation:
+        context = Context()
+
+        def __init__(self, claim: str) -> None:
+            self.claim = claim
+
+        def limitation(self, *_: Any) -> None:
+            tried.append(self.claim)
+            if error := failures.get(self.claim):
+                raise error
+
+    story: Any = SimpleNamespace(
+        begin=lambda: 4096,
+        now=SimpleNamespace(among=[]),
+        expect=SimpleNamespace(context=Context(), of_claim=Expectation),
+    )
+    steps: Any = OverlayChange(story, SimpleNamespace(), on_lab=True)  # type: ignore[arg-type]
+    for claim in ("VXLAN-11", "VXLAN-12", "XVX-4"):
+        steps._limited(claim, lambda: None, [THERE], [], "-")
+    assert tried == ["VXLAN-11", "VXLAN-12", "XVX-4"]
+    with pytest.raises(Nonconformance, match="XVX-4: open") as caught:
+        steps.end()
+    assert caught.value.__notes__ == ["  also      a pod is gone"]

@@ -224,7 +224,9 @@ def _change_overlay(written: Any, journalled: Journalled, monkeypatch: pytest.Mo
             hosts=SimpleNamespace(linux=lambda node: SimpleNamespace(routes=())),
         ),
         expect=SimpleNamespace(
-            of_claim=lambda claim: SimpleNamespace(limitation=lambda change, *_: change.apply())
+            of_claim=lambda claim: SimpleNamespace(
+                limitation=lambda change, *_: change.apply(), context=None
+            )
         ),
     )
     change = OverlayChange(story, SimpleNamespace(), on_lab=True)  # type: ignore[arg-type]

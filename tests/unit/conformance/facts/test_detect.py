@@ -398,3 +398,23 @@ def test_the_podcidr_of_a_linux_node_is_known_where_flannel_carries_pods(
         "status": {"nodeInfo": {"operatingSystem": "linux"}},
     }
     assert node_facts(node).pod_networks == networks
+
+
+@pytest.mark.parametrize(
+    ("configuration", "single"),
+    [
+        (None, True),
+        ('{"type": "calico"}', True),
+        ('{"windows_use_single_network": true}', True),
+        ('{"windows_use_single_network" : false}', False),
+    ],
+)
+def test_a_windows_node_has_one_hns_network_unless_the_configuration_says_false(
+    kube: Any, world: Any, configuration: str | None, single: bool
+) -> None:
+    said = {} if configuration is None else {"CNI_NETWORK_CONFIG": configuration}
+    world.daemonset("kube-system/calico-node-windows", **said)
+    found = detect(kube).single_network
+    assert found.value is single
+    where = "windows_use_single_network in CNI_NETWORK_CONFIG of DaemonSet"
+    assert found.source.startswith(where) is ("windows_use" in (configuration or ""))

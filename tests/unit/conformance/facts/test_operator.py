@@ -126,3 +126,57 @@ def test_only_what_the_installation_owns_was_laid_by_the_operator() -> None:
     ]
     with pytest.raises(NotAboutThisCluster, match="Calico's operator"):
         reads(installation=[]).on_windows()
+
+
+@pytest.mark.parametrize(
+    ("status", "count"),
+    [
+        ({"desiredNumberScheduled": 2, "numberReady": 2}, "all ready"),
+        ({"desiredNumberScheduled": 2, "numberReady": 1}, "1 of 2 ready"),
+        ({"desiredNumberScheduled": 1}, "0 of 1 ready"),
+        ({"desiredNumberScheduled": 0, "numberReady": 0}, "0 of 0 ready"),
+        ({}, "0 of 0 ready"),
+    ],
+)
+def test_pods_are_all_ready_only_where_some_are_wanted(status: Obj, count: str) -> None:
+    found = values(reads(daemons=[daemons("felix") | {"status": status}]).outcome())
+    assert found["DaemonSet calico-system/calico-node-windows"] == count
+
+
+@pytest.mark.parametrize(
+    ("statuses", "reported"),
+    [
+        ([status("calico-windows", Available="True")], "Available"),
+        ([status("calico", Degraded="True")], "none"),
+        (
+            [status("calico-windows", Available="True"), status("calico", Degraded="True")],
+            "Available",
+        ),
+        ([status("calico-windows", Progressing="True")], "calico-windows Progressing"),
+    ],
+)
+def test_the_status_of_windows_alone_counts(statuses: list[Obj], reported: str) -> None:
+    found = values(reads(status=statuses).outcome())
+    assert found["TigeraStatus calico-windows"] == reported
+
+
+@pytest.mark.parametrize(
+    ("mode", "cni", "containers"),
+    [
+        ("vxlan", "Calico", {"felix": True, "node": True, "confd": False, "install-cni": True}),
+        ("bgp", "Calico", {"felix": True, "node": True, "confd": True, "install-cni": True}),
+        ("policy-only", "AzureVNET", {"felix": True, "node": True, "install-cni": False}),
+        ("policy-only", None, {"felix": True, "node": True}),
+    ],
+)
+def test_mode_and_plugin_decide_which_containers_the_operator_renders(
+    mode: str, cni: str | None, containers: dict[str, bool]
+) -> None:
+    rendered = [name for name, there in containers.items() if there]
+    read = reads(mode=mode, daemons=[daemons(*rendered)])
+    read._facts = replace(read._facts, cni=Fact(cni, "c"))
+    found = values(read.shape())
+    assert {name for name in found if name.startswith("container ")} == {
+        f"container {name}" for name in containers
+    }
+    assert set(found.values()) == {"as rendered"}

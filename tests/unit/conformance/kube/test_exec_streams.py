@@ -120,3 +120,21 @@ def test_lines_end_where_they_end_however_they_are_cut() -> None:
         for start in range(0, len(text), size):
             found += lines.add(text[start : start + size])
         assert (found, bytes(lines.unfinished)) == ([b"a", b"", b"bc"], b"d")
+
+
+def test_a_stream_whose_listener_fails_ends_with_that_error(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        channel.send(1, b"a line\n")
+        channel.receive()
+
+    def fail(line: bytes) -> None:
+        raise ValueError(f"{line!r} is no request")
+
+    api.exec, listener = serve, Listener()
+    listener.line = fail  # type: ignore[method-assign]
+    one = stream(kube, listener)
+    listener.wait(lambda: listener.ends)
+    (end,) = listener.ends
+    assert (end.exit_code, one.ended) == (None, True)
+    assert end.problem.startswith("the connection broke: ")
+    assert "b'a line' is no request" in end.problem

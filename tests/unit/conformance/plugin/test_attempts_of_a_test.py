@@ -60,3 +60,31 @@ def test_other_attempts_count_together(put_off: bool, verdicts: tuple[str, str])
 def test_a_test_that_ran_once_has_its_own_outcome(put_off: bool) -> None:
     once = attempt("VIOLATED", 3.0)
     assert outcome(once, put_off=put_off) is once
+
+
+def test_what_other_plugins_do_at_a_test_s_start_belongs_to_that_test() -> None:
+    """pluggy calls the plugin that was registered last first, unless a hook asks to be first."""
+    entered: list[str] = []
+    judge: Any = object.__new__(Judge)
+    judge.state = SimpleNamespace(attachments=SimpleNamespace(enter=entered.append))
+    judge.run = SimpleNamespace(provider=SimpleNamespace(enter=entered.append))
+    seen: list[list[str]] = []
+
+    class Later:
+        def pytest_runtest_logstart(self, nodeid: str) -> None:
+            seen.append([*entered])
+
+    plugins = pytest.PytestPluginManager()
+    plugins.register(judge)
+    plugins.register(Later())
+    plugins.hook.pytest_runtest_logstart(nodeid="a.py::test", location=("a.py", 1, "test"))
+    assert seen == [["a.py::test", "a.py::test"]], "attachments, and requests to the cluster"
+
+
+def test_without_a_cluster_only_attachments_are_assigned() -> None:
+    entered: list[str] = []
+    judge: Any = object.__new__(Judge)
+    judge.state = SimpleNamespace(attachments=SimpleNamespace(enter=entered.append))
+    judge.run = SimpleNamespace(provider=None)
+    judge.pytest_runtest_logstart("a.py::test")
+    assert entered == ["a.py::test"]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from conformance.catalog import Needs, catalog
+from conformance.errors import EnvironmentBroken
 from conformance.plugin import exclusive
 from conformance.plugin.judge import selection
-from conformance.plugin.judge.stash import PLANNED
+from conformance.plugin.judge.stash import PLANNED, WAITED
 from conformance.plugin.worlds import Dealer
 from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
@@ -190,3 +191,67 @@ def test_only_the_first_two_workers_get_worlds_and_stories_after_quick_tests() -
 def test_where_few_workers_are_left_each_gets_every_test() -> None:
     assert dealt(2, 1) == dealt(1, 0) == dealt(3, 2, ending=1) == [0, 1, 2, 3]
     assert dealt(4, 3, ending=1) == [0, 2]
+
+
+class Gate:
+    """A gate that records what happens to it."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def leave(self) -> None:
+        self.left += 1
+
+
+def ended(gate: Gate | None, *errors: Exception) -> list[str]:
+    """Return the lines that are printed when a session ends whose fixtures raise these errors."""
+
+    def teardown_exact(nextitem: None) -> None:
+        if errors:
+            raise ExceptionGroup("fixtures", errors)
+
+    lines: list[str] = []
+    hooks: Any = object.__new__(exclusive.Exclusive)
+    hooks._gate, hooks._tell = gate, lines.append
+    session: Any = SimpleNamespace(_setupstate=SimpleNamespace(teardown_exact=teardown_exact))
+    hooks.pytest_sessionfinish(session)
+    return lines
+
+
+def test_a_process_that_ends_lets_the_turns_of_others_begin() -> None:
+    gate = Gate()
+    assert ended(gate) == []
+    assert gate.left == 1
+    assert ended(None) == [], "a process that runs no tests has no gate"
+
+
+def test_objects_that_stay_at_the_end_are_named_and_other_errors_are_none_of_them() -> None:
+    lines = ended(Gate(), EnvironmentBroken("no answer\nmore"), EnvironmentBroken("refused"))
+    assert lines == [
+        "not removed at the run's end: no answer",
+        "not removed at the run's end: refused",
+    ]
+    with pytest.raises(ExceptionGroup) as caught:
+        ended(Gate(), KeyError("a bug"), EnvironmentBroken("refused"))
+    assert [type(error) for error in caught.value.exceptions] == [KeyError]
+
+
+@pytest.mark.parametrize(
+    ("waited", "exclusivity", "attached"),
+    [
+        (0.4, SHARED, []),
+        (0.5, SHARED, ["0.5 s for a turn beside others\n"]),
+        (12.34, alone("w1"), ["12.3 s for node w1 to itself\n"]),
+    ],
+)
+def test_a_wait_that_readers_notice_is_attached(
+    waited: float, exclusivity: Exclusivity, attached: list[str]
+) -> None:
+    told: list[str] = []
+    hooks: Any = object.__new__(exclusive.Exclusive)
+    attachments = SimpleNamespace(text=lambda name, body: told.append(body))
+    hooks.state = SimpleNamespace(attachments=attachments)
+    item = an_item("a", exclusivity=exclusivity)
+    item.stash[WAITED] = waited
+    hooks.pytest_runtest_setup(item)
+    assert told == attached

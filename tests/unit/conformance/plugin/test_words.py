@@ -5,9 +5,12 @@ not reported."""
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from conformance import plugin
 from conformance.catalog import catalog
 from conformance.plugin import words
 
@@ -86,3 +89,56 @@ def test_subjects_are_sorted_and_say_what_they_select() -> None:
     found = words.subjects(catalog())
     assert list(found) == sorted(found)
     assert {"vxlan", "windows", "calicoctl"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("expression", "claims", "why"),
+    [
+        ("", [], ""),
+        ("first", [], ""),
+        ("first", ["CONN-1"], ""),
+        ("first", ["VXLAN-10", "CONN-2"], "VXLAN-10, CONN-2 is not among -k 'first'"),
+        (
+            "CONN-2",
+            [],
+            "-k 'CONN-2' selects no test: no test exists yet for CONN-2: CONN-2",
+        ),
+        ("nowhere", [], "-k 'nowhere' selects no test; words are"),
+    ],
+)
+def test_a_selection_of_nothing_says_why_and_what_to_write(
+    suites: Path, expression: str, claims: list[str], why: str
+) -> None:
+    option = SimpleNamespace(keyword=expression, claim=claims)
+    found = plugin._why_nothing(option, suites)
+    assert found.partition("\n")[0] == why
+    listed = [line.split()[0] for line in found.splitlines()[1:]]
+    assert listed == (list(words.subjects(catalog())) if expression == "nowhere" else [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "marks", "problem"),
+    [
+        (["suites"], "", ""),
+        (["suites/paths/test_pages.py::test_first"], "", ""),
+        (["suites", "tests"], "", "tests: there is no such file or folder"),
+        (["suites"], "smoke", ""),
+        (["suites"], "smoke and not parametrize", ""),
+        (["suites"], "smok", "-m 'smok': no test has the mark smok; there are "),
+    ],
+)
+def test_files_and_marks_that_do_not_exist_are_refused_before_a_lab_is_started(
+    suites: Path, arguments: list[str], marks: str, problem: str
+) -> None:
+    config: Any = SimpleNamespace(
+        args=arguments,
+        option=SimpleNamespace(markexpr=marks),
+        getini=lambda name: [],
+        invocation_params=SimpleNamespace(dir=suites.parent),
+    )
+    if not problem:
+        plugin._demand_known(config)
+        return
+    with pytest.raises(pytest.UsageError) as caught:
+        plugin._demand_known(config)
+    assert str(caught.value).startswith(problem)

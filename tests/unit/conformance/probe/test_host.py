@@ -484,3 +484,12 @@ def test_pktmon_begins_only_once_something_outside_the_pod_will_end_it() -> None
     assert made < refused < script.index("& $pktmon start ")
     assert f"Start-Sleep {8 + host.PKTMON_LATE};" in script
     assert script.count(" stop") == 2, "in its own time, and later where its file was left"
+
+
+def test_a_capture_by_pktmon_takes_little_of_a_node_s_disk_and_of_the_evidence() -> None:
+    there, node = hosts(pktmon=["packets"])
+    there.packets_on_windows("w1", 1.5, ["10.9.0.7"])
+    script = node.asked[-1]
+    assert " --pkt-size 160 --file-size 4 " in script, "bytes of a packet, MB of the file"
+    assert "-Context 1,0 | Select-Object -First 300 | " in script, "packets with the line before"
+    assert "Start-Sleep 62; " in script, "s, until the capture ends in any case"

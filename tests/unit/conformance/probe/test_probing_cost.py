@@ -4,8 +4,10 @@ intervals of all workers."""
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.model.probing import Interval, NodeCost, Probing
-from conformance.report.probing import at_once, cost, lines
+from conformance.report.probing import at_once, cost, joined, lines
 
 
 def interval(begin: float, end: float, name: str = "agent", number: int = 0) -> Interval:
@@ -51,3 +53,45 @@ def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
         told[-1] == "peak: 2 agents (limit 60), 2 concurrent PowerShell starts per node (limit 2)"
     )
     assert lines(cost([])) == []
+
+
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        pytest.param(
+            [NodeCost(node="w1", os="windows", agents=1, attempts=1)],
+            ["execs on windows: 1 (1 agent) on 1 node for 1 attempt"],
+            id="Windows alone",
+        ),
+        pytest.param(
+            [NodeCost(node="l1", os="linux", agents=2), NodeCost(node="l2", os="linux", agents=1)],
+            ["execs on linux: 3 (3 agents) on 2 nodes for 0 attempts"],
+            id="Linux alone",
+        ),
+        pytest.param(
+            [NodeCost(node="w1", os="windows", commands=1), NodeCost(node="l1", os="linux")],
+            [
+                "execs on linux: 0 (0 agents) on 1 node for 0 attempts",
+                "execs on windows: 1 (0 agents, 1 command) on 1 node for 0 attempts",
+            ],
+            id="both",
+        ),
+    ],
+)
+def test_each_operating_system_that_was_probed_has_a_line(
+    costs: list[NodeCost], told: list[str]
+) -> None:
+    assert lines(cost([Probing(costs=tuple(costs))]))[:-1] == told
+
+
+def test_runs_one_after_the_other_add_up_and_keep_their_peaks() -> None:
+    first, second = (
+        cost([Probing(costs=(node,), intervals=intervals, limits=(("agent", limit),))])
+        for node, intervals, limit in (
+            (NodeCost(node="w1", os="windows", agents=2), (interval(0, 9), interval(1, 9)), 60),
+            (NodeCost(node="w1", os="windows", agents=3), (interval(0, 9),), 30),
+        )
+    )
+    both = joined([first, second])
+    assert [(node.node, node.agents) for node in both.nodes] == [("w1", 5)]
+    assert (both.agents_at_once, both.agents_limit, both.processes) == (2, 60, 1)

@@ -4,16 +4,20 @@ undecided one."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult
-from conformance.model.codec import from_plain
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.facts import Facts
+from conformance.model.installed import Component, Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict
-from conformance.qualify.again import merged, to_run_again, together
+from conformance.qualify.again import differences, merged, to_run_again, together
 from conformance.qualify.stored import parse
+from tests.unit.conformance.builders import a_windows_node, some_facts
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided, report, undecided
 
 
@@ -121,3 +125,82 @@ def test_the_catalogs_of_a_report_and_of_the_suite_are_named_by_their_first_twel
     plain = dict(report([]).plain) | IDENTIFIED | {"suite": {"catalog": theirs}}
     with pytest.raises(UsageProblem, match=r"\(0123456789ab, here fedcba987654\); use the suite"):
         to_run_again(parse(plain, "r"), ours)
+
+
+def a_component(version: str, container: str = "felix", digest: str = "") -> Component:
+    return Component(
+        workload="calico-node",
+        container=container,
+        image="i",
+        version=version,
+        digest=digest,
+        nodes=("n",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lines"),
+    [
+        pytest.param({}, {}, [], id="the same"),
+        pytest.param(
+            {"uid": "u2", "calico": "v3.30.0"},
+            {},
+            ["the cluster is another: u1 here, u2 there (kube-system)"],
+            id="another cluster",
+        ),
+        pytest.param(
+            {"uid": "u2"},
+            {"uid": ""},
+            ["the cluster is another: unknown here, u2 there (kube-system)"],
+            id="an unknown cluster",
+        ),
+        pytest.param(
+            {"calico": "v3.30.0", "revision": 1},
+            {},
+            [
+                "calico version: v3.31.2 here, v3.30.0 there",
+                "node w1: 20348.2762 here, 20348.1 there",
+            ],
+            id="an update",
+        ),
+        pytest.param(
+            {},
+            {"node": "w2"},
+            ["node w1: no such Windows node here, 20348.2762 there"],
+            id="another node",
+        ),
+        pytest.param(
+            {"components": [a_component("v1"), a_component("v1", "old")]},
+            {"components": [a_component("v2"), a_component("v1", "new")]},
+            [
+                "calico-node felix: v2 here, v1 there",
+                "calico-node new: v1 here, nothing there",
+                "calico-node old: nothing here, v1 there",
+            ],
+            id="other components",
+        ),
+        pytest.param(
+            {"components": [a_component("v1", digest="sha256:0123456789abcd")]},
+            {"components": [a_component("v1", digest="sha256:fedcba98765432")]},
+            ["calico-node felix: v1 sha256:fedcba987654 here, v1 sha256:0123456789ab there"],
+            id="a tag that was moved",
+        ),
+    ],
+)
+def test_a_rerun_is_on_the_cluster_of_its_report(
+    before: dict[str, Any], now: dict[str, Any], lines: list[str]
+) -> None:
+    def there(
+        uid: str = "u1",
+        calico: str = "v3.31.2",
+        revision: int = 2762,
+        node: str = "w1",
+        components: Any = (),
+    ) -> tuple[Facts, Installed]:
+        windows = a_windows_node(node, windows_build=(20348, revision))
+        facts = some_facts(windows, calico_version=calico, kubernetes_version="v1.34.1")
+        return facts, Installed(cluster_uid=uid, components=tuple(components))
+
+    facts, installed = there(**before)
+    stored: Any = SimpleNamespace(facts=facts, installed=to_plain(installed))
+    assert list(differences(stored, *there(**now))) == lines

@@ -358,3 +358,18 @@ def test_each_area_counts_all_of_its_claims() -> None:
     whole = plain(LEAK, decided("DEMO-6", {NEW: "VIOLATED"}))
     row = render(whole).partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
     assert re.findall(r"<td[^>]*>(\d+)</td>", row)[0] == "2"
+
+
+def test_texts_of_a_cluster_lose_what_controls_a_screen_and_the_page_s_own_marks_stay() -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "a\x1b[31m\u202eb <c>"})
+    page = render(whole)
+    assert "a\\x1b[31m\\u202eb &lt;c&gt;" in page
+    assert not re.search("[\x1b\u202e]", page)
+    marked = page.partition("<body")[2]
+    assert "&lt;section" not in marked
+    assert "<section" in marked
+
+
+def test_no_line_of_the_page_is_only_an_instruction_of_its_template() -> None:
+    lines = render(plain(LEAK)).splitlines()
+    assert sum(not line.strip() for line in lines) < len(lines) / 5

@@ -395,3 +395,37 @@ def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_f
 )
 def test_beside_a_claim_s_id_a_line_begins_with_what_is_wrong(line: str, left: str) -> None:
     assert unnamed(line, "DEMO-6") == left
+
+
+@pytest.mark.parametrize(
+    ("decided", "told"),
+    [
+        ([], "decided: none; without verdict: b"),
+        (["a"], "decided: a; without verdict: b"),
+        (list("acdefghi"), "decided: a, c, d, e, f, g, h, i; without verdict: b"),
+        (list("acdefghij"), "decided: 9 parts; without verdict: b"),
+    ],
+)
+def test_up_to_eight_parts_are_named_and_more_are_counted(decided: list[str], told: str) -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "VIOLATED")
+    one |= {"decided_parts": decided, "missing_parts": ["b"]}
+    assert f"{'':22} {told}" in [line for line, _ in terminal.summary(plain, Path("x"))]
+
+
+@pytest.mark.parametrize(
+    ("inapplicable", "told"),
+    [
+        ({}, []),
+        ({"a": "no IPv6"}, ["part a is not about this cluster: no IPv6"]),
+        ({"a": "no IPv6", "b": "no BGP"}, ["2 parts are not about this cluster"]),
+    ],
+)
+def test_a_part_that_is_not_about_the_cluster_says_why_and_several_are_counted(
+    inapplicable: dict[str, str], told: list[str]
+) -> None:
+    plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
+    one = next(claim for claim in plain["claims"] if claim["verdict"] == "VIOLATED")
+    one |= {"inapplicable_parts": inapplicable}
+    lines = [line.strip() for line, _ in terminal.summary(plain, Path("x"))]
+    assert [line for line in lines if "not about this cluster" in line and "part" in line] == told

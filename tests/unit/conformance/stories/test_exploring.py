@@ -141,3 +141,15 @@ def test_making_it_shorter_takes_no_longer_than_the_search_did(tmp_path: Path) -
 def test_a_story_that_could_not_be_told_is_counted_and_shows_nothing(tmp_path: Path) -> None:
     first = search(tmp_path, lambda told: EnvironmentBroken("a pod is gone"))
     assert first.sink.recorded["random stories without verdict"] == len(first.told) > 0
+
+
+def test_peers_of_drawn_policies_by_address_are_pods_of_the_other_namespace() -> None:
+    """A policy stands in namespace a: a peer there is admitted by other fields of other peers."""
+    from conformance.stories import drawn
+
+    fields = {
+        name: [peer[name] for peer in drawn.PEERS if name in peer] for name in ("nets", "notNets")
+    }
+    assert fields == {"nets": [["${b.linux}/32"]], "notNets": [["${b.windows}/32"]]}
+    blocks = [peer["ipBlock"] for peer in drawn.KUBERNETES_PEERS if "ipBlock" in peer]
+    assert blocks == [{"cidr": "${b.linux}/32"}]

@@ -320,3 +320,24 @@ def test_a_stream_that_the_laying_loses_for_good_leaves_others_as_they_are(close
     assert {one.part: one.verdict for one in expected.kept if one.part} == {
         "linux to windows": ClaimVerdict.VIOLATED,
     } | survived
+
+
+OTHER = (CONTROL[0], WINDOWS)
+
+
+@pytest.mark.parametrize(
+    ("watched", "survives"),
+    [
+        pytest.param([(LINUX, WINDOWS)], OTHER, id="another control"),
+        pytest.param([OTHER], CONTROL, id="another stream"),
+        pytest.param([(LINUX, WINDOWS), OTHER], CONTROL, id="another stream beside a known one"),
+    ],
+)
+def test_streams_that_were_never_opened_are_not_judged(watched: Any, survives: Any) -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    changed(expected)
+    with pytest.raises(UsageProblem, match="these connections were never opened"):
+        expected.connections_during_change.survive_or_reconnect(
+            watched, GUEST_ENTERS, survives=survives, because="x"
+        )
+    assert not expected.kept
