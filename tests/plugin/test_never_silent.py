@@ -197,3 +197,26 @@ def test_an_interruption_after_the_last_test_ends_with_a_report(
     assert run.code == 2, run.out
     assert "Traceback" not in run.out
     assert run.report["run"]["exit_code"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_while_only_reports_are_left_lets_them_be_written(
+    project: Project, number: signal.Signals
+) -> None:
+    strike = (
+        "import os\n"
+        "from conformance.plugin.qualification import Qualification\n"
+        "apply = Qualification.apply\n"
+        "def strike(self, *args, **more):\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    return apply(self, *args, **more)\n"
+        "Qualification.apply = strike\n"
+    )
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n{strike}")
+    project.suite('@verifies("CONN-1")\ndef test_it(record):\n    record(a=1)\n')
+    run = project.run("-n", "0", "--kubeconfig=lane")
+    assert run.code == 0, run.out
+    assert "Traceback" not in run.out
+    assert run.report["run"]["exit_code"] == 0
+    assert "= claims =" in run.out

@@ -347,6 +347,7 @@ class Controller:
             self.logged = self.run.last_look(header.covered(self.run.facts, self.run.settings))
         if directory.problem.exists():
             self.problems.append(directory.problem.read_text())
+        self.state.interruption.only_reports_are_left = True
 
     def _collect(self, config: pytest.Config, directory: RunDirectory) -> RunReport:
         """Return the report of tests and claims, merged with the run that this run continues."""

@@ -26,6 +26,9 @@ class Interruption:
         """The run, once there is one."""
         self._before: dict[int, Any] = {}
         self._by_signal = self._worker = False
+        self.only_reports_are_left = False
+        """The run has removed its objects. A first signal then lets it write its reports, which
+        takes seconds."""
         self.exit_code: int | None = None
         """The session's exit code, once it has ended."""
 
@@ -62,7 +65,8 @@ class Interruption:
         self._by_signal = True
         if self.run is not None:
             self.run.interrupt()
-        raise KeyboardInterrupt
+        if not self.only_reports_are_left:
+            raise KeyboardInterrupt
 
     def _give_up(self, number: int, frame: object) -> None:
         """End the process with one line after Ctrl-C during the cleanup; pytest prints no
