@@ -174,7 +174,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """Return a 401: there are no, unknown or expired credentials."""
+    """Return a 401: the credentials are missing, unknown or expired."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 

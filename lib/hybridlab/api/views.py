@@ -105,8 +105,8 @@ class Views:
         """Return the stored object with this name in a resource; raise ApiError if Calico's client
         finds an object of another name.
 
-        It is no 404: the client reports that the found object's name differs from the requested
-        name.
+        The error is no 404: the client reports that the found object's name differs from the
+        requested name.
         """
         resource, namespace, name, _ = target
         obj = next(

@@ -107,7 +107,7 @@ def number(text: str) -> int:
 
 
 def _delete_body(raw: bytes, content_type: str) -> Obj:
-    """Read the DeleteOptions in the body of a delete; no body leaves all of them out."""
+    """Read the DeleteOptions in the body of a delete; without a body, no option is set."""
     if not raw.strip():
         return {}
     body = protobuf.decode(raw) if content_type == protobuf.CONTENT_TYPE else _parse(raw)
