@@ -152,7 +152,7 @@ def _states(conditions: Obj) -> set[str]:
 
 def _sticky(spec: Obj, node: Machine) -> int | None:
     """Return how long a node keeps a client with its backend; 0 on Windows, where HNS has no time
-    limit; None: it does not."""
+    limit; None: it keeps no client."""
     if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
         return None
     return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])

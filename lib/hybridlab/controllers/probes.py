@@ -29,8 +29,8 @@ class Prober:
         changed: Callable[[bool | None, bool | None], None],
         kill: Callable[[str], None],
     ) -> None:
-        """``changed(started, ready)`` receives changes (None: unchanged); ``kill(kind)`` requests a
-        restart."""
+        """Set up the prober. ``changed(started, ready)`` receives changes (None: unchanged);
+        ``kill(kind)`` requests a restart."""
         self._context = context
         self._pod = pod
         self._container = container

@@ -105,7 +105,8 @@ def install_of(profile: Profile) -> Install:
 
 
 def kube_proxy_service(profile: Profile) -> str:
-    """Return the Windows service of kube-proxy on this cluster; empty: it is none."""
+    """Return the Windows service of kube-proxy on this cluster; empty: kube-proxy is no service
+    there."""
     return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 
