@@ -154,7 +154,8 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
     ),
 )
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""
+    """A node rewrites the source of its pods' packets to other pods: of all packets or of one
+    protocol."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     blocks = lab.blocks(node)

@@ -86,7 +86,7 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
         ]
     types = [direction.capitalize() for direction in ("ingress", "egress") if calico[direction]]
     both: frozenset[Direction] = frozenset({"ingress", "egress"})
-    # A policy without types, which has no rules here, is about both directions.
+    # A policy without rules has no types here, and is about both directions.
     return from_spec(key, calico, directions(types) or both)
 
 
@@ -168,7 +168,7 @@ def _admin_port(entry: Written) -> tuple[str, int | str | None]:
         return number.get("protocol") or "TCP", number["port"]
     if span is not None:
         return span.get("protocol") or "TCP", _range(span)
-    return "", None  # a named port, which Calico does not read: everything
+    return "", None  # a named port, which Calico does not read: the rule opens all ports
 
 
 def _cluster_port(entry: Written) -> tuple[str, int | str | None]:

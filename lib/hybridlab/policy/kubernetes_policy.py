@@ -45,7 +45,7 @@ def from_kubernetes(obj: Obj) -> Policy | None:
         return None
     staged = obj["kind"].startswith("Staged")
     kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
-    # Calico fills in nothing for the staged kind, which is then about ingress alone
+    # Calico sets no default types for the staged kind, which then applies to ingress alone
     default = ["Ingress", "Egress"] if spec.get("egress") and not staged else ["Ingress"]
     types = spec.get("policyTypes") or default
     calico = {

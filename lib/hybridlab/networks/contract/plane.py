@@ -130,14 +130,14 @@ class Plane(ABC):
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node reaches its end, before which no Felix
-        begins."""
+        """Return whether Calico's startup on a node comes to its end. Felix starts only after
+        that."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return how a node announces, by its object's metadata, the way to its pods; None while it
-        does not."""
+        """Return a node's announcement of the route to its pods, from its object's metadata; None
+        while it announces none."""
 
     @abstractmethod
     def program(
@@ -188,8 +188,8 @@ class Plane(ABC):
         return []
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return chains and rules that keep a node itself from targets which its system does not
-        reach."""
+        """Return chains and rules that block a node's own traffic to targets which its operating
+        system cannot reach."""
         return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:

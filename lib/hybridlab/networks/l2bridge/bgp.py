@@ -92,10 +92,10 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Until when peers keep the routes of a node after one of its programs ended (monotonic
-        seconds)."""
+        """For each node of which a program has ended: the time until which peers keep its routes
+        (monotonic seconds)."""
         self.since: dict[str, str] = {}
-        """Since when a node's programs run, in the form in which BIRD writes a time of day."""
+        """For each node: the time of day since which its programs run, in BIRD's form."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
         """Map the id of each fault to the defect and its place."""
         self._listeners: list[Callable[[], None]] = []
@@ -332,7 +332,7 @@ def _peers_by(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterat
         )
         return
     address, _, port = str(spec.get("peerIP") or "").partition(":")
-    # Others are of IPv6: they concern BIRD6 alone.
+    # Other addresses are of IPv6, which concerns only BIRD6.
     if node in selected and address and ":" not in port:
         yield Peer(kind, address, int(spec.get("asNumber") or 0))
 

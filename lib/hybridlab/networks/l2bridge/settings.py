@@ -40,7 +40,7 @@ class Router:
         except ValueError as error:
             return str(error)
         if self.underlay and address not in {network[1] for network in networks}:
-            return f"{address} is not the first address of a network of nodes, as the underlay's routers are"
+            return f"{address} is not the first address of a network of nodes, which the underlay's routers have"
         return (
             ""
             if any(address in network for network in networks)
@@ -55,11 +55,11 @@ class L2BridgeSettings(PlaneSettings):
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
     """Releases that configure no BGP on Windows are used as they were shipped; otherwise they are
-    refused. With host-local, startup on Windows claims a block and makes the network of it, and
-    after a manual installation it never ends."""
+    refused. With host-local, such a release's startup on Windows claims a block and creates its
+    network from this block; after a manual installation the startup never ends."""
 
     routers: tuple[Router, ...] = ()
-    """A BGPPeer makes one of them a node's peer."""
+    """The routers that a BGPPeer can make a node's peers."""
     mesh: bool = True
     """Nodes peer with each other by themselves."""
     reflectors: str = ""
