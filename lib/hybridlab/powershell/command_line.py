@@ -130,6 +130,7 @@ async def _file(process: Process, path: str, arguments: list[str]) -> int:
         raise NotEmulated(f"the answer to a script file that is not there, {path}") from None
     if not recorded.speaks_protocol(content):
         raise NotEmulated(f"the script file {path}, which is no probe program")
-    if "powershell" in process.settings:  # else it would have run as a process
+    # a probe program that can run as a process never comes here
+    if "powershell" in process.settings:
         raise NotEmulated(f"the probe program {path} from inside another program")
     return await run_probe_program(process, path, content, arguments)

@@ -120,7 +120,7 @@ class Layout:
     volumes: Mapping[str, str]
     """Maps each mount path to the volume's directory name in the template."""
     powershell: bool = False
-    """Whether the container has the lab's real PowerShell."""
+    """True if the container has the lab's real PowerShell."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Builder:
             (home / "bin" / name).symlink_to("python3")
         _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
-            if (library / name).is_dir():  # what the user has installed is the user's
+            if (library / name).is_dir():  # packages that the user has installed are hidden
                 namespaces.mount(
                     "tmpfs",
                     str(library / name),
