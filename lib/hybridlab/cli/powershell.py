@@ -49,7 +49,8 @@ def named(program: str) -> PowerShell:
             raise Stop(
                 USAGE,
                 f"--powershell={program}: its folder is {folder}, which also has files of the "
-                "system or of a user that pods must not get; name a PowerShell with a folder of its own",
+                "system or of a user that pods must not get; "
+                "name a PowerShell with a folder of its own",
             )
         if not (folder / has).is_file():
             raise Stop(USAGE, f"--powershell={program}: its folder {folder} has no {has}")
