@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's stand-in for a Windows probe program as a process of its own on this machine, for conversations."""
+"""The lab's stand-in for a Windows probe program, as a process of this machine that holds
+conversations."""
 
 from __future__ import annotations
 
