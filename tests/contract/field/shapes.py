@@ -40,8 +40,8 @@ FIRST = json.JSONDecoder()
 def differences(recorded: Programs, lab: Programs) -> list[str]:
     """Return one line for each shape that only real nodes, or only the lab, printed.
 
-    If output was cut off, nothing counts as missing from it. Output from a time when other programs
-    were starting counts like any other.
+    If a node's output was cut off, nothing counts as missing from it. Output of a program that ran
+    while other programs started counts as the program's output, too.
     """
     theirs, ours = _shapes(recorded), _shapes(lab)
     cut = {_name(one) for one in recorded if one["output"].endswith(CUT)}
