@@ -159,4 +159,4 @@ BREAKS = (
     ),
 )  # fmt: skip
 FAULTS = {item.fault for item in BREAKS if item.fault}
-"""Faults of the lab that the table puts in place."""
+"""The faults of the lab that the table injects."""
