@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite that changes a cluster beyond its own namespaces, in every way that the journal knows, at leisure."""
+"""A suite that slowly changes a cluster outside its own namespaces, in every way that the journal
+knows."""
 
 import time
 
@@ -17,7 +18,7 @@ from conformance.pods.worker_pods import WorkerPods
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 PAUSE = 0.3
-"""s.  Between two steps, so that runs can be killed in each of them."""
+"""s. The pause between two steps, so that runs can be killed in each step."""
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reliability.md: one generated section per measurement; each is written by its own command."""
+"""Writes docs/reliability.md: one generated section per measurement, each by its own command."""
 
 from __future__ import annotations
 
