@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of rules: whom and what they are about: selectors, networks, ports, protocols and accounts."""
+"""Literal cases of rules: the peers and the traffic that they match, by selectors, networks, ports,
+protocols and accounts."""
 
 from __future__ import annotations
 
