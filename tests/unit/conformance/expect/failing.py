@@ -333,8 +333,8 @@ class WithFelix:
 def overlay(
     nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
 ) -> Raised:
-    """Return the failure of a path between nodes; ``inside`` and ``node`` are the results of attempts
-    to a pod of the same node, and to the other node itself."""
+    """Return the failure of a path between nodes. ``inside`` and ``node`` are the results of
+    attempts to a pod of the same node, and to the other node itself."""
     inside_pod = replace(NEIGHBOUR, pod="inside")
     to_node = replace(CLIENT, pod="node", host_network=True)
     answers: dict[str, list[Answer]] = {
