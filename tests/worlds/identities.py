@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong readings of the identity of a peer, and of a field beside other fields.
 
-Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds, fields beside others.  As
-those of :mod:`tests.worlds.forms`.
+Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds,
+fields beside others. They are used like those of :mod:`tests.worlds.forms`.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Interference:
         self.on_going_away()
 
     def come_back(self, name: str) -> None:
-        """End the absence with this name."""
+        """Stop cutting connections under this name."""
         self._away_until.pop(name, None)
 
     def going_away(self, name: str) -> float:

@@ -375,10 +375,8 @@ class ContainerRunner:
         task.add_done_callback(self._stops.discard)
 
     async def _stop_to_restart(self, container: str, failed_probe: str) -> None:
-        """Stop a container after its preStop hook, as killContainer of the kubelet does.
-
-        A liveness or startup probe may have a grace period of its own, which then counts.
-        """
+        """Stop a container after its preStop hook, as killContainer of the kubelet does. If a
+        liveness or startup probe failed and has its own grace period, this period applies."""
         grace = float(
             (self.state.spec.get(f"{failed_probe}Probe") or {}).get(
                 GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)

@@ -45,8 +45,8 @@ class DaemonSets(Controller):
         self._client = client
         self._replaced_after = replaced_after
         self._had: set[tuple[str, str]] = set()
-        """Pairs of a DaemonSet's uid and a node: there has been a pod there that the controller
-        itself has not deleted."""
+        """Pairs (DaemonSet's uid, node): on this node there has been a pod that the controller
+        itself did not delete."""
         self._bereft: dict[tuple[str, str], float] = {}
         """For each pair in ``_had`` without a pod: the time on the loop's clock at which the pod
         went."""

@@ -21,7 +21,8 @@ MANAGED_BY = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controlle
 
 Key = tuple[str, str]
 Ports = tuple[tuple[str, int, str], ...]
-"""(name, number on the pod, protocol) of each port of a Service, as one group of pods serves it."""
+"""(name, number on the pod, protocol) of each port of a Service. Pods with the same numbers form a
+group."""
 
 
 class EndpointsController:

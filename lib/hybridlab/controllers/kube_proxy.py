@@ -190,7 +190,7 @@ def _ports(
 ) -> Iterator[ServicePort]:
     """Yield the ports of a Service, each with its ready backends.
 
-    If no backend is ready, the port has those that still serve while they end (kube-proxy,
+    If no backend is ready, the port has the backends that still serve while they end (kube-proxy,
     topology.go). ``translated``: the node rewrites sources of Services (Windows without DSR), even
     if a Service demands otherwise.
     """

@@ -42,8 +42,8 @@ class Prober:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin; a container without a startup probe counts as started at once, and one without a
-        readiness probe as ready."""
+        """Begin to probe. Without a startup probe, the container counts as started at once; without
+        a readiness probe, it counts as ready at once."""
         startup = self._container.get("startupProbe")
         if startup:
             self._changed(False, False)

@@ -166,7 +166,8 @@ class Resolver:
             self._add_authority(dns, reply)
 
     def _add_addresses(self, dns: Any, reply: Any, shown: Any, name: str) -> None:
-        """Add a name's addresses as those of ``shown``, in random order (CoreDNS, loadbalance)."""
+        """Add the addresses of ``name`` to the answer, in random order, with ``shown`` as the
+        records' name (CoreDNS, loadbalance)."""
         if reply.q.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
             addresses = self._zone.a.get(name, ())
             for address in random.sample(addresses, len(addresses)):

@@ -164,11 +164,8 @@ class PolicyTable:
         return self._generations.get(endpoint, generations.UNPROGRAMMED)
 
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
-        """Apply an update as one transaction; return those of ``update.reset`` that may have
-        connections to end.
-
-        Raise Refused for a set that is used but was never sent.
-        """
+        """Apply an update as one transaction; return the endpoints of ``update.reset`` that may
+        have connections to end. Raise Refused for a set that is used but was never sent."""
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
         new = [endpoint for endpoint in known if endpoint not in self._chains_of]

@@ -54,7 +54,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 
 
 def _devices(lab: LabParts) -> str:
-    """Return the devices through which packets come from other nodes, and go there."""
+    """Return the devices through which packets from and to other nodes pass."""
     return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
 
 

@@ -159,8 +159,8 @@ class Nft:
     def _offending(self, commands: str, words: str) -> str:
         """Return the library's message with the line that it refers to.
 
-        libnftables shows the first line of a buffer, not the faulty line, so each line is tried
-        again, without effect.
+        libnftables shows the first line of a buffer, not the faulty line. Therefore each line is
+        tried again as a dry run.
         """
         reason = words.splitlines()[0] if words else "no reason given"
         self._lib.nft_ctx_set_dry_run(self._context, True)

@@ -327,10 +327,7 @@ class RouteSocket:
         self, index: int, mac: str, destination: str, identifier: int | None = None
     ) -> None:
         """Queue a static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at
-        ``destination``.
-
-        They have the device's VNI or another one.
-        """
+        ``destination``. They carry this ``identifier`` as VNI, or else the device's VNI."""
         self._add(
             RTM_NEWNEIGH,
             _forwarding(index, mac, destination, identifier),

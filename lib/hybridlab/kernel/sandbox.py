@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every network namespace that something may open a socket in: pod sandboxes and nodes, by id.
+"""Every network namespace in which a socket may be opened: pod sandboxes and nodes, by id.
 
 The data plane fills the registry, the container runtime reads it::
 

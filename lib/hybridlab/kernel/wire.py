@@ -67,8 +67,8 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """The other side refused or broke; ``kind`` is its exception's class name, the message its
-    words."""
+    """The other side refused the call or failed. ``kind`` is the class name of its exception; the
+    message is the exception's."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -245,7 +245,7 @@ def _parsed(net: str) -> ipaddress.IPv4Network:
 
 def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
     """Yield a side's addresses or ports in groups that fit into one rule; a single empty group
-    stands for any."""
+    means any."""
     yield from (
         values[start : start + PER_RULE] for start in range(0, max(len(values), 1), PER_RULE)
     )

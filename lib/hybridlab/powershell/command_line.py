@@ -98,7 +98,8 @@ async def run(process: Process) -> int:
         ArithmeticError,
         RecursionError,
     ) as error:
-        # a defect of this emulation: the script fails by name, as with all that is missing, and the lab goes on
+        # a defect of this emulation: the script ends as with every missing feature, and the lab
+        # continues
         words = f"this script ({type(error).__name__} in the lab's PowerShell: {error})"
         await process.stderr.write(f"not emulated: {words}\n".encode())
         return 1

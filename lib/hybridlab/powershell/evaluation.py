@@ -40,7 +40,7 @@ class Evaluation(ABC):
         """Return all output of a statement."""
 
     async def value(self, node: Node) -> object:  # noqa: PLR0911 - one per kind of expression
-        """Return the value of an expression, or of a statement that is used as one."""
+        """Return the value of an expression, or of a statement that is used as an expression."""
         match node:
             case s.Literal():
                 return node.value

@@ -45,7 +45,8 @@ class Lines:
         """Set when the program may have to end."""
 
     def hello(self) -> dict[str, Any]:
-        """Return the fields of the first line in addition to those of every agent."""
+        """Return the fields of the first line in addition to the fields of every agent's first
+        line."""
         return {}
 
     def open(self) -> int:
@@ -114,8 +115,8 @@ class Lines:
         self._changed.set()
 
     async def _wait(self, reading: asyncio.Task[None]) -> None:
-        """Wait until something may have changed; record that the program is idle, and raise the
-        error that ended its reading."""
+        """Wait until something may have changed; record that the program is idle. Raise the error
+        that ended the reading of input, if any."""
         if reading.done() and reading.exception() is not None:
             reading.result()
         left = (

@@ -136,8 +136,8 @@ class KubeProxy:
     kube-proxy's own arguments. sig-windows-tools: that repository's DaemonSet
     (hostprocess/calico/kube-proxy), whose command is only start.ps1; the script determines the
     arguments. service: a process of the host without a pod (AKS, EKS, RKE2, by hand).
-    configuration: such a process with a file (``--config``) that has the setting, so that its
-    --enable-dsr=true has no effect."""
+    configuration: a process of the host with a configuration file (``--config``) that sets DSR, so
+    that its --enable-dsr=true has no effect."""
     node_port_range: str = "30000-32767"
 
     @property

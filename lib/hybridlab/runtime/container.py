@@ -2,9 +2,9 @@
 """A container: its main command, the commands executed in it, its files and its log.
 
 A command is an applet (a task in labd's loop) or a program (a real process,
-:mod:`hybridlab.runtime.programs`); the image table says which.  Where the lab has a real
-PowerShell, a probe program of a Windows container is such a process, too.  Nothing of a container
-outlives :meth:`Container.stop`.
+:mod:`hybridlab.runtime.programs`); the image table decides which. If the lab has a real PowerShell,
+a probe program of a Windows container is a real process, too. Nothing of a container outlives
+:meth:`Container.stop`.
 """
 
 import asyncio

@@ -67,8 +67,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class PythonHome:
-    """The paths of this interpreter's parts; those of the base interpreter if labd runs in a
-    virtual environment."""
+    """The paths of this interpreter's parts. If labd runs in a virtual environment, they are the
+    base interpreter's."""
 
     binary: str
     stdlib: str
@@ -110,7 +110,7 @@ class Layout:
 
     image: str
     programs: frozenset[str]
-    """Names of real programs; those that this machine lacks become shims."""
+    """Names of real programs; programs that this machine lacks become shims."""
     shims: frozenset[str]
     paths: tuple[str, ...]
     """Absolute paths of the image's entrypoints."""

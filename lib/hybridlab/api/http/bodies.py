@@ -99,7 +99,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
 
 
 def number(text: str) -> int:
-    """Read a whole number of a query; raise ApiError 400 if it is none."""
+    """Read a whole number of a query; raise ApiError 400 if the text is no number."""
     try:
         return int(text)
     except ValueError:

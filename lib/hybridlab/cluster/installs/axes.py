@@ -44,7 +44,7 @@ class Provider:
     own_control_plane: bool = True
     """Machines of the cluster run the control plane; otherwise the control plane is not visible."""
     dns_labels: dict[str, str] = field(default_factory=dict)
-    """Labels of the DNS Service in addition to those of every cluster."""
+    """Labels of the DNS Service in addition to the labels that every cluster has."""
     kube_proxy_configured: bool = False
     """kubeadm's ConfigMap of kube-proxy exists even if kube-proxy is a service on Windows nodes."""
     calico_images: str = "quay.io/calico/"

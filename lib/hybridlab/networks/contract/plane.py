@@ -36,7 +36,8 @@ class Declared:
     encapsulation: str
     """The encapsulation of the Installation's pool."""
     pool: Mapping[str, str] | None
-    """Fields of the IPPool in addition to those of every pool; None: there is no pool."""
+    """Fields of the IPPool in addition to the fields that every pool has; None: there is no
+    pool."""
     cni: str = "Calico"
     """Installation ``.spec.cni.type``."""
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -258,8 +259,8 @@ class Plane(ABC):
         return []
 
     def windows_containers(self) -> Mapping[str, str]:
-        """Return the containers of calico-node-windows in addition to those of every plane: name to
-        script."""
+        """Return the containers of calico-node-windows in addition to the containers on every
+        plane: name to script."""
         return {}
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:

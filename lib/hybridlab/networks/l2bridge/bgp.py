@@ -57,7 +57,7 @@ class BgpEnd(NodeEnd):
     asn: int = 0
     """The node's own AS number; 0: the cluster's."""
     cluster_id: str = ""
-    """The node's cluster id as a reflector; empty: it is none."""
+    """The node's cluster id as a reflector; empty: the node is no reflector."""
     labels: tuple[tuple[str, str], ...] = ()
 
 
@@ -216,7 +216,7 @@ class Bgp:
         )
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
-        """Return whether a node has another node's routes, by a session with it or with a
+        """Return whether a node learns another node's routes, by a session with that node or with a
         reflecting Linux node."""
         return bool(self.teachers(node, owner, facts))
 

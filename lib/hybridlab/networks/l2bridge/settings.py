@@ -22,16 +22,17 @@ class Router:
     """The router's address in a network of nodes; no node has this address."""
     asn: int
     networks: tuple[str, ...] = ()
-    """The CIDRs that it announces; no packet can be sent there."""
+    """The CIDRs that the router announces; no packet reaches them."""
     underlay: bool = False
-    """The router belongs to the underlay, with the first address of a subnet of nodes: it routes by
-    the blocks that it learns, and passes on those that another such router learns."""
+    """True: the router belongs to the underlay, and has the first address of a subnet of nodes. It
+    routes packets by the blocks that it learns, and passes on the blocks that another router of the
+    underlay learns."""
     selects: str = ""
     """The nodeSelector of a BGPPeer that exists from the beginning; empty: another user creates
     one."""
 
     def problem(self, subnets: Collection[str]) -> str:
-        """Return the reason why such a router is impossible; empty if it is possible."""
+        """Return the reason why this router is impossible; empty if it is possible."""
         try:
             address = ipaddress.IPv4Address(self.address)
             networks = [ipaddress.IPv4Network(cidr) for cidr in subnets]
