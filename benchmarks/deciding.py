@@ -138,12 +138,14 @@ def main() -> None:
     """Print one line of Markdown for each size."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "--sizes", type=int, nargs="*", default=SIZES, help="pods, each of which asks each"
+        "--sizes",
+        type=int,
+        nargs="*",
+        default=SIZES,
+        help="numbers of pods; all connect to all",
     )
     print(f"Machine: {machine.describe()}\n")
-    print(
-        "| pods | paths | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |"
-    )
+    print("| pods | paths | attempts | CPU | CPU per attempt |\n| --- | --- | --- | --- | --- |")
     for size in options.parse_args().sizes:
         seconds, attempts = measure(size)
         print(

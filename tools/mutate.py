@@ -305,9 +305,9 @@ def record(checkout: Path, folder: Path) -> None:
     )
     if run.returncode not in (0, TESTS_FAILED):
         shown = run.stdout[-2000:] + run.stderr[-2000:]
-        raise SystemExit(f"the unit tests do not run before anything is changed:\n{shown}")
+        raise SystemExit(f"the unit tests do not run even without a change:\n{shown}")
     for test in FAILED.findall(run.stdout):
-        print(f"fails before anything is changed: {test}", flush=True)
+        print(f"fails even without a change: {test}", flush=True)
     combine = [sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={settings}"]
     subprocess.run(combine, cwd=checkout, check=True)
     seconds: defaultdict[str, float] = defaultdict(float)
@@ -415,7 +415,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lines", type=int, default=60)
     parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
     parser.add_argument("--seed", default="", help="default: the id of the commit")
-    parser.add_argument("--records", default="", help="folder of what the unit tests execute")
+    parser.add_argument(
+        "--records", default="", help="folder for records of what the unit tests execute"
+    )
     parser.add_argument("--part", type=part, default=(1, 1), help="N/M: this part of the sample")
     options = parser.parse_args(arguments)
     head = subprocess.run(
@@ -436,7 +438,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = tried(checkout, recorded, drawn[number - 1 :: of], options.survivors)
     counts = Counter(outcomes.values())
     found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
-    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may be left alive")
+    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may survive")
     return int(len(alive(outcomes)) > options.survivors)
 
 
