@@ -158,7 +158,7 @@ def selected(*words: str) -> list[frozenset[str]]:
 def greedy(
     tests: Iterable[Measured], rows: Mapping[str, frozenset[str]], shown: Counter[str]
 ) -> list[Measured]:
-    """Return tests so ordered that each next test shows the most rows per second; ``shown`` counts
+    """Return the tests in the order in which each adds the most rows per second; ``shown`` counts
     the rows that earlier tests show.
 
     Which of the tests that may be red in a row really is red is not known, so each test shows an

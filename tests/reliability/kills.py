@@ -103,8 +103,8 @@ class Kill:
     open_at_hit: int = 0
     """The number of changes that were journalled and not closed at the hit."""
     open_entries: int = 0
-    """The number of such changes at the run's end: a run that is partly alive undoes its own
-    changes."""
+    """The number of journalled changes that were still open at the run's end: a run that is partly
+    alive undoes its own changes."""
     restored: int = 0
     """The number of output lines of --restore about restored objects."""
     healed: int = 0

@@ -316,7 +316,7 @@ EDITS: dict[str, Edit] = {
     "Kubernetes' protocol without a port says nothing": policies_of(is_kubernetes, _port_alone_any),
     "Kubernetes' protocol that is not said is any": policies_of(is_kubernetes, _port_of_any_protocol),
     "Kubernetes' last port only": policies_of(is_kubernetes, _last_entry),
-    # lists and what is empty
+    # lists and empty values
     "rules with ports alone lost": policies_of(is_kubernetes, _peerless_lost),
     "empty rules lost": policies_of(is_kubernetes, _empty_lost),
     "Deny before Allow": _before_all("Deny"),

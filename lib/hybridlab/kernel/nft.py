@@ -118,7 +118,7 @@ class Nft:
 
     def _enlarge_buffers(self, opened: list[int]) -> int:
         """Enlarge the send buffer of the context's socket as far as the machine allows, and keep
-        the socket from pods' processes.
+        pods' processes from inheriting the socket.
 
         Return the socket's descriptor number. The context does not show its socket, and its own
         attempt (SO_SNDBUFFORCE) is refused in a user namespace. Other threads may open sockets at

@@ -291,7 +291,7 @@ class RouteSocket:
         self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
 
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
-        """Add an IPv4 address, or find it there already."""
+        """Add an IPv4 address; it is no error if the device already has the address."""
         self._add(
             RTM_NEWADDR,
             _address(index, address, prefix_length),

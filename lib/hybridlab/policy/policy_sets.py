@@ -3,7 +3,7 @@
 
 From felix/dataplane/windows/policysets.  A rule that HNS cannot express is left out as a whole,
 with a warning: negated matches, named ports, ICMP types, Log, IPv6.  A rule that can match nothing
-is left out in silence: a set without members, networks and a set without common address.
+is left out in silence: a set is empty, or networks and a set have no address in common.
 """
 
 import hashlib

@@ -84,8 +84,8 @@ class Attempt:
     """An attempt of a batch; :meth:`run` returns its result object."""
 
     def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
-        """``spec`` is a result of :func:`fields.checked`; ``started`` is the start of the agent on
-        ``time.monotonic``."""
+        """Set up the attempt. ``spec`` is a result of :func:`fields.checked`; ``started`` is the
+        start of the agent on ``time.monotonic``."""
         self.net = net
         self.spec = spec
         self.settings = settings

@@ -374,7 +374,7 @@ class Listener:
     def __init__(
         self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]
     ) -> None:
-        """``joined`` is called for each stream that is accepted."""
+        """Set up the listener. ``joined`` is called for each stream that is accepted."""
         self.clock = clock
         self.sock = sock
         self._tell = tell

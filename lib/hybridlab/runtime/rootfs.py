@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container's own file system: a tmpfs with read-only binds of what its programs need, nothing else of the machine.
 
-Two steps.  Once per lab a *template* mount namespace: a tmpfs that holds copies of the few programs, the shims, and
-read-only binds of the library directories and of the Python interpreter's standard library (never its site-packages).
-Once per container, only when its first real process starts: a copy of the template, a tmpfs of its own as root, binds
-from the template, its own ``/proc`` and ``/dev``, then pivot_root; the rest is detached, so no path leads out.
+It is made in two steps.  Once per lab, a *template* mount namespace is made: a tmpfs that holds copies of the few
+programs, the shims, and read-only binds of the library directories and of the Python interpreter's standard library
+(never its site-packages).  Once per container, and only when its first real process starts, the container gets a copy
+of the template's namespace, a tmpfs of its own as root, binds from the template, and its own ``/proc`` and ``/dev``.
+Then pivot_root changes to this root, and everything else is detached, so no path leads out.
 
 Everything here runs in one thread that has file-system attributes of its own (``CLONE_FS``); mounts of labd itself are
 never changed.  Needs Linux 5.12 (mount_setattr makes binds read-only with everything mounted below them).
@@ -431,8 +432,8 @@ def _bind(source: str, target: str, *, read_only: bool = True) -> None:
 
 
 class RootFiles:
-    """``applet.Files`` of a built file system: every path is resolved inside it, including symbolic
-    links."""
+    """The files of a built file system; implements ``applet.Files``. Every path, including symbolic
+    links, is resolved inside it."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         self._root = root
@@ -463,8 +464,8 @@ class RootFiles:
 
 
 class WindowsFiles(RootFiles):
-    """``applet.Files`` of a Windows container with a file system of its own, addressed by Windows
-    paths."""
+    """The files of a Windows container with its own file system, addressed by Windows paths;
+    implements ``applet.Files``."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         super().__init__(root, "/")

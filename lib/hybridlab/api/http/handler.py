@@ -349,7 +349,7 @@ class Handler:
             body = {**subresources.scale(target), **given}
             body["metadata"] = given.get("metadata") or {}
         elif about.verb == "patch" and request.content_type == "application/json-patch+json":
-            from hybridlab.api.patches import json_patch  # rare
+            from hybridlab.api.patches import json_patch  # rarely needed
 
             body = json_patch(
                 subresources.scale(target), await body_of(request, frozenset(PATCHES))

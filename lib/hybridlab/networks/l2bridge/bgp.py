@@ -41,11 +41,17 @@ Wrong = Literal[
     "reported",
     "clientless",
 ]
-"""Defects by faults: (node, program) that does not run; a Windows node with a confd that writes
-nothing; two nodes without a session; a node that does not announce its blocks, or announces a next
-hop that is on no link; nodes of which only the own address passes the fabric; (node, network)
-announced as well; a Windows node that fills a CalicoNodeStatus; a reflector that takes no peer for
-its client."""
+"""The defects that faults can plant.
+
+- ``stopped``: a program (node, program) does not run
+- ``unrendered``: the confd of a Windows node writes nothing
+- ``down``: two nodes have no session
+- ``withheld``: a node does not announce its blocks
+- ``astray``: a node announces a next hop that is on no link
+- ``more``: a node announces a further network (node, network)
+- ``reported``: a Windows node fills a CalicoNodeStatus
+- ``clientless``: a reflector takes no peer for its client
+"""
 AS_NUMBER = "projectcalico.org/ASNumber"
 CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 
