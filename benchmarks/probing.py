@@ -424,7 +424,7 @@ def main() -> None:
                     for size in sizes:
                         for give_up in given.give_up or GIVE_UPS:
                             if policy == "open" and give_up != GIVE_UPS[0]:
-                                continue  # only denied attempts are given up
+                                continue  # nothing is denied or given up
                             key = (size, cost, policy, give_up)
                             methods = [
                                 method for method in given.method or METHODS

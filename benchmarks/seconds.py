@@ -6,7 +6,8 @@ whole suite twice: on a lab, and on a lab as slow as a real cluster, with the ju
 and six workers, so that it takes a quarter of an hour.  ``--lab`` and ``--real`` name reports of
 such runs instead.  What a test shows is read from the detection table (tests/detection/rows).
 
-The order is that of the tests: first those of ``--quick``, then the others by rows per second.
+The tests are written in the order in which they run: first those of ``--quick``, then the others by
+rows per second.
 """
 
 from __future__ import annotations

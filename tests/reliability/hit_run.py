@@ -329,7 +329,7 @@ def _members(pid: int) -> list[psutil.Process]:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        # the command line of xdist's workers says no more
+        # this line is all that the command line of an xdist worker shows
         return popen_bootstrapline in process.cmdline()
     except psutil.Error:
         return False

@@ -72,8 +72,8 @@ def _may_be(world: World) -> bool:
 def smaller(world: World) -> Iterator[World]:
     """Yield the world without one object, or without one entry or field of its policies.
 
-    Objects that an edit replaces stay as they are, except for fields that the edit does not change:
-    these are removed both before and after the edit.
+    An object that an edit replaces is kept. Only fields that the edit leaves unchanged are removed
+    from the object, before and after the edit.
     """
     edited = _edited(world)
     for number in range(len(world.objects)):

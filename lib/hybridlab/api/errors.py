@@ -90,7 +90,7 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, dict | list):
-        import orjson  # only for errors
+        import orjson  # only errors need it
 
         return orjson.dumps(value).decode()
     return "null" if value is None else str(value)

@@ -142,7 +142,7 @@ class ContainerRunner:
             return
         if not again and self.state.running_since is not None:
             grace = await self._pre_stop(grace)
-        with suppress(RuntimeRefused):  # if its start was cut short, there is nothing to stop
+        with suppress(RuntimeRefused):  # a start that was cut short left nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
         self.stop_probing()
         if self.state.running_since is not None:  # no task waits for its end any more

@@ -53,7 +53,7 @@ class EndpointsController:
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
         if new is not None and old is not None and _facts(new) == _facts(old):
-            return  # nothing that matters to a Service
+            return  # no fact that a Service needs has changed
         namespace = (new or old or {"metadata": {"namespace": ""}})["metadata"]["namespace"]
         for service in self._services.within(namespace):
             selector = service["spec"].get("selector")

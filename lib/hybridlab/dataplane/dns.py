@@ -220,5 +220,5 @@ class Resolver:
 
 
 def _send(udp: socket.socket, answer: bytes, client: tuple[str, int]) -> None:
-    with contextlib.suppress(OSError):  # as any resolver: a client that is gone gets nothing
+    with contextlib.suppress(OSError):  # like any resolver, drop the answer if the client is gone
         udp.sendto(answer, client)

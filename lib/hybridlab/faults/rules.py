@@ -166,7 +166,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(
         str(pool.cidr) for pool in lab.calico.ipam.pools
-    )  # another node may still get a block
+    )  # all pools, since any node may still get a block
     rules = [
         ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),

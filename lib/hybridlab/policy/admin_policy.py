@@ -146,7 +146,7 @@ def _pods(selected: Written) -> tuple[str, str]:
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
-    """Return the ports of each protocol, by name; an entry with neither opens all ports."""
+    """Map each protocol's name to its ports; an entry without protocol and port opens all ports."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

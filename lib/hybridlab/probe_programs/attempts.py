@@ -76,8 +76,8 @@ class Expired(Exception):
 _FIRST = 49152
 _COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
-"""Ports of datagram sockets: a port that is reused soon would belong to a flow that firewalls still
-store."""
+"""The ports of datagram sockets, in turn: a port that is reused too soon would belong to a flow
+that firewalls still store."""
 
 
 class Attempt:

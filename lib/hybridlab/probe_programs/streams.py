@@ -405,7 +405,7 @@ class Listener:
             self._tasks.add(task)
             self._strangers[task] = lines
             task.add_done_callback(self._gone)
-            # let the task begin, however many wait: a task that never began closes nothing
+            # let the task begin first: a task that is cancelled before it began closes nothing
             await asyncio.sleep(0)
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))

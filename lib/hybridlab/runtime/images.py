@@ -103,7 +103,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 @cache
 def table() -> tuple[Image, ...]:
     """Return all images, in the order of the file."""
-    # ten times faster, if libyaml is installed
+    # The C loader is ten times faster, but exists only if libyaml is installed.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load((Path(__file__).parent / "images.yaml").read_text(), Loader=loader)
     return tuple(_image(row) for row in document["images"])

@@ -165,7 +165,7 @@ def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
             raise _unrecognized(
                 raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}"
             ) from None
-        from hybridlab.api.http.yaml_bodies import (  # 30 ms, and most labs never get YAML
+        from hybridlab.api.http.yaml_bodies import (  # takes 30 ms, and most labs never get YAML
             YamlProblem,
             from_yaml,
         )

@@ -18,7 +18,7 @@ class Install:
     operator: bool = False
     """Tigera's operator installed it, and keeps it in the state that its objects declare."""
     namespace: str = "kube-system"
-    """The namespace of its workloads."""
+    """The namespace of Calico's workloads."""
     windows_pods: bool = True
     """On Windows nodes it runs in pods; otherwise as processes of the host, without a pod."""
     windows_services: tuple[str, ...] = ("CalicoFelix", "CalicoNode")
