@@ -22,7 +22,7 @@ DEAREST = 12
 
 
 def kind(test: Mapping[str, Any]) -> str:
-    """Return what a test uses exclusively."""
+    """Return what a test has to itself: ``cluster`` or ``node``; ``shared`` if it has neither."""
     return str(test["exclusive"]).partition(" ")[0] or "shared"
 
 

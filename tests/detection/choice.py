@@ -65,8 +65,8 @@ def commit() -> str:
 
 
 def turn(of: int, commit_id: str) -> int:
-    """Return the number, from 0, of the turn that a commit gets among this many turns; it is always
-    the same."""
+    """Return the number, from 0, of the turn that a commit gets among ``of`` turns. The same
+    commit always gets the same turn."""
     return int(commit_id, 16) % of
 
 

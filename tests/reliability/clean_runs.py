@@ -44,8 +44,8 @@ RUNS = KEPT / "clean-runs.jsonl"
 SUITES = ("suites",)
 WORKERS = 2
 LABS = {"default": (), "ten-nodes": ("--every-node",)}
-"""The profiles of the labs, and the additional options of their runs: on many nodes a run decides
-many times as much."""
+"""Maps the profile of each lab to the additional options of its runs. With ``--every-node`` a run
+makes many times as many decisions."""
 STREAMS = ("RST-", "XPOL-16")
 """The beginnings of ids of claims whose decisions are about streams that survived or broke."""
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")

@@ -202,7 +202,7 @@ class Evaluation(ABC):
             raise NotEmulated(f"property {name} of this value")
         found = [self.property(item, name) for item in owner]
         if any(value is None for value in found):
-            raise NotEmulated(f"property {name} of an array, null of a member")
+            raise NotEmulated(f"property {name} of an array: null for one of its members")
         return unwrap([value for entry in found for value in enumerate_value(entry)])
 
 

@@ -333,7 +333,7 @@ class PolicyLost(Fault):
             return
         if EVENTS[self._event] != "pods":
             self._lose_everywhere(lambda pod: pod.namespace == now.get("namespace", now["name"]))
-        # before it has an address, its network is not there yet
+        # a pod without an address has no network yet, and so no policy to lose
         elif (old.get("status") or {}).get("podIP"):
             self._lose_everywhere(lambda pod: pod.uid == now["uid"])
 

@@ -114,7 +114,7 @@ class SharedLost:
 
     def __init__(self) -> None:
         self._gone: dict[str, set[str]] = {}
-        """Map each node to the addresses of these backends."""
+        """Map each node to the addresses of the backends that are taken away."""
 
     def __call__(self, table: Table, node: str, before: Table | None) -> Table:
         there = {(port.cluster_ip, port.port) for port in table.ports}
