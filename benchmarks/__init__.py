@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured figures behind docs/performance.md; nothing here is asserted, nothing here is a test."""
+"""Measurements behind the figures in docs/performance.md. Nothing here is a test or asserts
+anything."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run spends its time: ``python -m benchmarks.anatomy reports/latest``.
+"""The time that each part of a run takes: ``python -m benchmarks.anatomy reports/latest``.
 
-Reads conformance.json of any run and prints tables for docs/performance.md: tests by what they have
-to themselves, by area, and the dearest claims with the rows of the detection table they are red in.
+Reads the conformance.json of any run and prints tables for docs/performance.md: tests by what they
+use exclusively, tests by area, and the most expensive claims with the rows of the detection table
+in which they are red.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from benchmarks.seconds import report
 from tests.detection.table import RED, read
 
 DEAREST = 12
-"""Claims that are listed."""
+"""The number of claims that are listed."""
 
 
 def kind(test: Mapping[str, Any]) -> str:
-    """Return what a test has to itself."""
+    """Return what a test has to itself: ``cluster`` or ``node``; ``shared`` if it has neither."""
     return str(test["exclusive"]).partition(" ")[0] or "shared"
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deciding costs the process that does it: ``python -m benchmarks.deciding``.
+"""The processor time that deciding costs the judge: ``python -m benchmarks.deciding``.
 
-Every pod asks every other, half of the paths are closed, and nothing but the decision is there: agents by script, and
-time that passes only while somebody waits.  CPU time of one ``expect.matrix``, after the control before it.
+Every pod tries to connect to every other pod, and half of the paths are closed. Only the decision
+is real: agents are scripted, and time passes only while the judge waits. The result is the CPU time
+of one ``expect.matrix``, after the control that precedes it.
 """
 
 from __future__ import annotations
@@ -25,43 +26,45 @@ from conformance.settings import load_timings
 
 SIZES = (9, 30, 100, 200)
 LATE = 0.002
-"""s.  From telling an agent to an attempt's beginning."""
+"""s. The time from the request to an agent to the beginning of the attempt."""
 ROUND_TRIP = 0.002
-"""s.  Of an attempt that connects."""
+"""s. The time that a successful attempt takes."""
 
 
 @dataclass
 class Passing:
-    """A clock that somebody else moves."""
+    """A clock that only its users advance."""
 
     now: float = 0.0
 
     def monotonic(self) -> float:
-        """Seconds."""
+        """Return the time in seconds."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Move it."""
+        """Advance the clock."""
         self.now += seconds
 
 
 @dataclass
 class Scripted:
-    """A prober whose agents know what policy makes of each path; what ends at one moment is heard together."""
+    """A prober whose scripted agents give the result that policy causes on each path, one result at
+    a time."""
 
     clock: Passing
     closed: set[tuple[str, str]] = field(default_factory=set)
-    """Uid of the source and host of the target."""
+    """The closed paths: uid of the source and host of the target."""
     attempts: int = 0
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _coming: list[tuple[float, int, Observation]] = field(default_factory=list)
 
     def asking(self) -> Scripted:
-        """Itself: expectations come one after the other."""
+        """Return this prober itself, since expectations use it one after the other."""
         return self
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """Each ends once its agent has been told, and the network has answered or not."""
+        """Schedule the result of each attempt: a round trip or the give-up time after its
+        beginning."""
         tickets = []
         self.attempts += len(attempts)
         began = self.clock.now + LATE
@@ -78,7 +81,7 @@ class Scripted:
         return tickets
 
     def next(self, within: float) -> Answered | None:
-        """The next result."""
+        """Return the next result; None if there is none within that time."""
         if self._coming and self._coming[0][0] <= self.clock.now + within:
             ends, ticket, seen = heapq.heappop(self._coming)
             self.clock.now = max(self.clock.now, ends)
@@ -87,23 +90,24 @@ class Scripted:
         return None
 
     def waits(self, source: str) -> bool:
-        """No agent has its hands full."""
+        """Return False: these agents are never busy."""
         return False
 
     def cancel(self) -> None:
-        """Forget what is under way."""
+        """Forget all attempts under way."""
         self._coming.clear()
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """Not used: no target here is a name."""
+        """Raise NotImplementedError: only name resolution needs this method, and no target here is
+        a name."""
         raise NotImplementedError
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Pods stay what they are."""
+        """Do nothing: these pods never change."""
 
 
 def pods(count: int) -> list[Workload]:
-    """Linux pods, a node for each ten."""
+    """Return this number of Linux pods, ten on each node."""
     return [
         Workload(
             namespace="bench", pod=f"pod-{number}", container="agent", uid=f"uid-{number}", role="pod", os="linux",
@@ -114,7 +118,7 @@ def pods(count: int) -> list[Workload]:
 
 
 def measure(size: int) -> tuple[float, int]:
-    """s of CPU, and attempts, of one matrix of so many pods."""
+    """Return the CPU seconds, and the number of attempts, of one matrix of ``size`` pods."""
     everybody, clock = pods(size), Passing()
     prober = Scripted(clock)
     expect = Expect(prober, load_timings(), clock=clock)  # type: ignore[arg-type]  # asks itself
@@ -131,15 +135,17 @@ def measure(size: int) -> tuple[float, int]:
 
 
 def main() -> None:
-    """A line of Markdown for each size."""
+    """Print one line of Markdown for each size."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "--sizes", type=int, nargs="*", default=SIZES, help="pods, each of which asks each"
+        "--sizes",
+        type=int,
+        nargs="*",
+        default=SIZES,
+        help="numbers of pods; all connect to all",
     )
     print(f"Machine: {machine.describe()}\n")
-    print(
-        "| pods | paths | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |"
-    )
+    print("| pods | paths | attempts | CPU | CPU per attempt |\n| --- | --- | --- | --- | --- |")
     for size in options.parse_args().sizes:
         seconds, attempts = measure(size)
         print(

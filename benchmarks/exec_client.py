@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One exec over one WebSocket, as small as it can be, to time the lab's side of it."""
+"""A minimal client for one exec over one WebSocket, to measure the lab's share of the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kubernetes import client
 
 
 def exec_once(api: client.ApiClient, namespace: str, pod: str, command: Sequence[str]) -> bytes:
-    """Run a command and return its standard output; SystemExit when it did not end with status 0."""
+    """Run a command and return its standard output. Raise SystemExit if it did not end with status
+    0."""
     settings = api.configuration
     query = urlencode(
         [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What labs of more and more nodes cost, and the plan of a run: ``python -m benchmarks.growth``.
+"""The cost of labs with more and more nodes, and of planning a run on them: ``python -m
+benchmarks.growth``.
 
-Prints the table of docs/performance.md: seconds and CPU until a lab is ready, its memory, and the
-CPU of ``--plan``.
+Prints the table of docs/performance.md: seconds and CPU time until a lab is ready, its memory, and
+the CPU time of ``--plan``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from pathlib import Path
 from benchmarks.machine import describe
 
 SIZES = (6, 20, 50, 100)
-"""Nodes; a fifth of them run Windows, at least one of each build."""
+"""The numbers of nodes. A fifth of the nodes run Windows, at least one node for each build."""
 ROOT = Path(__file__).parents[1]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:
-    """Return a process with all that descend from it."""
+    """Return the pids of a process and all of its descendants."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         parents[int(folder.name)] = int(fields[1])
     found = [pid]
@@ -56,7 +57,7 @@ def memory(pids: Sequence[int]) -> int:
 
 
 def measure(nodes: int, folder: Path) -> str:
-    """Start a lab of so many nodes, plan a run on it, and return its row."""
+    """Start a lab with this number of nodes, plan a run on it, and return the row of the table."""
     kubeconfig = folder / f"{nodes}"
     each = max(1, nodes // 10)
     counts = {"linux": nodes - 1 - 2 * each, "windows-2022": each, "windows-2019": each}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the embedded lab is: start, pods, exec, API, faults.  ``python -m benchmarks.lab [--quick]``.
+"""The speed of the embedded lab: start, pods, exec, API, faults. ``python -m benchmarks.lab
+[--quick]``.
 
 Prints a Markdown table for docs/performance.md.
 """
@@ -40,7 +41,8 @@ def api(cluster: Lab) -> client.CoreV1Api:
 
 
 def until_running(core: client.CoreV1Api, namespace: str, count: int, start: float) -> float:
-    """Seconds from ``start`` until ``count`` pods of the namespace are Running and Ready, seen by a watch."""
+    """Return the seconds from ``start`` until a watch shows ``count`` Running and Ready pods in the
+    namespace."""
     running: set[str] = set()
     for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=60):
         pod = event["raw_object"]
@@ -111,7 +113,7 @@ def many_pods(core: client.CoreV1Api, linux: int, windows: int) -> float:
 
 
 def memory(cluster: Lab) -> float:
-    """Proportional set size of all the lab's processes, MiB."""
+    """Return the proportional set size of all processes of the lab, in MiB."""
     top = psutil.Process(cluster.process.pid)
     return (
         sum(process.memory_full_info().pss for process in [top, *top.children(recursive=True)])
@@ -137,7 +139,8 @@ def reads_per_second(core: client.CoreV1Api, seconds: float) -> float:
 
 
 def fault(cluster: Lab) -> tuple[list[float], list[float]]:
-    """Seconds to inject and to heal, over the command line (its own start included) and over the control socket."""
+    """Return the seconds to inject and heal a fault by the command line, including the start of the
+    command, and by the control socket."""
     command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(cluster.kubeconfig)]
     over_cli, over_socket = [], []
     for _ in range(5):
@@ -147,7 +150,7 @@ def fault(cluster: Lab) -> tuple[list[float], list[float]]:
         )
         over_cli.append(time.perf_counter() - start)
         subprocess.run([*command, "heal"], check=True)
-    import socket  # only here
+    import socket  # needed only here
 
     directory = json.loads(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["extensions"][
         0
@@ -168,7 +171,7 @@ def fault(cluster: Lab) -> tuple[list[float], list[float]]:
 
 
 def row(what: str, target: str, values: list[float], unit: str = "s", scale: float = 1.0) -> None:
-    """One line of the table: median, minimum, maximum, number of rounds."""
+    """Print one row of the table: median, minimum, maximum, number of rounds."""
     scaled = [value * scale for value in values]
     print(
         f"| {what} | {target} | {statistics.median(scaled):.3g} {unit} "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab of the benchmark's own: started as a user would, ended with it."""
+"""A lab for one benchmark, started as users start it and ended with the benchmark."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Lab:
     process: subprocess.Popen[bytes]
     kubeconfig: Path
     ready_seconds: float
-    """From the start of the process to its ready line."""
+    """The seconds from the start of the process to its ready line."""
 
 
 @contextmanager
 def lab(profile: str = "default", overrides: Sequence[str] = ()) -> Iterator[Lab]:
-    """Start ``hybridlab up``, wait for its ready line, end it on leaving."""
+    """Start ``hybridlab up`` and wait for its ready line; end it when the block ends."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         reader, writer = os.pipe()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What machine the figures were measured on: without it a figure says nothing."""
+"""The machine on which figures were measured: without it, a figure means nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 
 def describe() -> str:
-    """One line: cores, memory, kernel, Python, and whether every process compiles its modules anew."""
+    """Return one line with cores, memory, kernel, Python, and whether every process compiles its
+    modules again."""
     memory = next(
         int(line.split()[1])
         for line in Path("/proc/meminfo").read_text().splitlines()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The method of the other suites of this field: one exec per probe, and its exit status is the verdict.
+"""The method of other conformance suites: one exec per probe, with its exit status as the verdict.
 
-``nc -vz`` on Linux, ``Invoke-WebRequest`` on Windows, through the exec of client-go as its users see it: no error is
-"connected", any error is "denied".  Kubernetes' netpol suite works like this and probes a wrong result once more.
-It is here to be compared with, and used for nothing else.
+The commands are ``nc -vz`` on Linux and ``Invoke-WebRequest`` on Windows. They run through an exec
+as users of client-go see it: no error means "connected", any error means "denied". Kubernetes'
+netpol suite works in this way, and repeats a probe with an unexpected result once. The benchmarks
+use this module only for comparison.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from conformance.kube.client import Kube
 from conformance.model.endpoint import Target, Workload
 
 TRIES = 2
-"""As ValidateOrFail in kubernetes/test/e2e/network/netpol: what is not as expected is probed once more."""
+"""The number of attempts. As in ValidateOrFail of kubernetes/test/e2e/network/netpol, a probe with
+an unexpected result is repeated once."""
 
 
 def command(source: Workload, target: Target, give_up: int) -> tuple[str, ...]:
-    """The documents' literal command; ``give_up`` in whole seconds."""
+    """Return the command exactly as the documents have it; ``give_up`` is in whole seconds."""
     if source.os == "windows":
         url = f"http://{target.host}:{target.port}/"
         script = f"Invoke-WebRequest -UseBasicParsing -TimeoutSec {give_up} {url}"
@@ -36,34 +38,35 @@ def command(source: Workload, target: Target, give_up: int) -> tuple[str, ...]:
 
 @dataclass
 class Naive:
-    """Probes one by one."""
+    """A prober that runs one exec per probe."""
 
     kube: Kube
     give_up: int = 1
-    """s.  What the command itself waits for."""
+    """s. The time-out that is given to the command itself."""
     patience: float = 10.0
-    """s.  For one exec."""
+    """s. The time limit of one exec."""
     execs: int = 0
 
     def connected(self, source: Workload, target: Target) -> bool:
-        """Whether the exec succeeded; any failure of it is "denied"."""
+        """Return whether the exec succeeded; any failure of the exec counts as "denied"."""
         self.execs += 1
         try:
             return self._exec(source, command(source, target, self.give_up))
-        except Exception:  # as the method has it
+        except Exception:  # the method counts every error as denied
             return False
 
     def confirms(self, source: Workload, target: Target, *, allowed: bool) -> bool:
-        """Whether a probe, or the second one, is as expected."""
+        """Return whether the probe, or its repetition, has the expected result."""
         return any(self.connected(source, target) is allowed for _ in range(TRIES))
 
     def matrix(self, pairs: Sequence[tuple[Workload, Target]], workers: int) -> list[bool]:
-        """Every pair once, by so many workers."""
+        """Probe every pair once with this number of parallel workers."""
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(lambda pair: self.connected(*pair), pairs))
 
     def _exec(self, source: Workload, argv: Sequence[str]) -> bool:
-        """Exit status 0, or, as in client-go, a connection that ended in order without any status."""
+        """Return whether the exit status is 0. As in client-go, an orderly end of the connection
+        without a status counts as 0."""
         configuration = self.kube.access.configuration
         words = [("command", word) for word in argv] + [("stdout", "true"), ("stderr", "true")]
         query = urlencode([*words, ("container", source.container)])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds and bytes of ``calico-conformance policy`` for 300 pods and 40 policies.
 
-``python -m benchmarks.policy_size [--pods N] [--policies N] [--write FILE]`` prints the
-least of three runs of each format, and the machine's load.  The input is made here, the same for
-every run: what ``kubectl get -A -o yaml`` gives, in 20 namespaces of mixed nodes.
+``python -m benchmarks.policy_size [--pods N] [--policies N] [--write FILE]`` prints the smallest of
+three measurements for each format, and the machine's load. The input is generated here and is the
+same in every run: the output of ``kubectl get -A -o yaml`` for 20 namespaces on mixed nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = 55
 
 
 def objects(pods: int, policies: int) -> list[Obj]:
-    """Namespaces, nodes, pods, and policies of both APIs in two tiers."""
+    """Return namespaces, nodes, pods, and policies of both APIs in two tiers."""
     chance = random.Random(SEED)
     made = [_node(number) for number in range(NODES)]
     made += [
@@ -134,7 +134,7 @@ def _policy(number: int, chance: random.Random) -> Obj:
 
 
 def measured(file: Path, form: str) -> tuple[float, float, int]:
-    """Seconds of CPU, seconds on the clock, and bytes of a run."""
+    """Return the CPU seconds, the elapsed seconds, and the output bytes of a run."""
     command = [sys.executable, "-m", "conformance.cli", "policy", str(file), "--format", form]
     begun, before = time.monotonic(), _of_children()
     done = subprocess.run(command, check=True, capture_output=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the request that makes a policy to the first packet that it drops, between two Linux pods of one lab."""
+"""The time from the request that creates a policy to the first packet that it drops, between two
+Linux pods of a lab."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ ears.bind(("", 7000))
 while True:
     ears.sendto(*ears.recvfrom(100))
 """
-# Each datagram has a port that none had before: one of a flow that was answered lately passes under any policy.
-# The monotonic clock is the machine's, and so the pods' as well.
+# Each datagram has a new port: after an answer, datagrams of the same flow pass under any policy.
+# The monotonic clock is the machine's, so this process and the pods share it.
 ASKS = """
 import select, socket, sys, time
 server, port, ends, last, waiting = (sys.argv[1], 7000), int(sys.argv[2]), time.monotonic() + 0.8, 0.0, {}
@@ -41,7 +42,7 @@ print(last, len(waiting) > 5)
 
 
 def pods(core: client.CoreV1Api) -> str:
-    """Make the pods; the answering one's address."""
+    """Make the pods and return the address of the answering pod."""
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name, program in (("answers", ANSWERS), ("asks", "import time; time.sleep(3600)")):
         container = {"name": "main", "image": IMAGE, "command": ["python3", "-c", program]}
@@ -61,7 +62,8 @@ def pods(core: client.CoreV1Api) -> str:
 
 
 def seconds_to_packets(core: client.CoreV1Api, rounds: int) -> list[float]:
-    """Seconds from sending the request to the last datagram that passed, each round, to a millisecond."""
+    """Return, for each round, the seconds from sending the request to the last datagram that
+    passed, to a millisecond."""
     address, networking = pods(core), client.NetworkingV1Api(core.api_client)
     policy = {
         "metadata": {"name": "nobody"},

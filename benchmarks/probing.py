@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast probing is: the suite's agents against one exec per probe.  ``python -m benchmarks.probing``.
+"""The speed of probing: the suite's agents compared with one exec per probe. ``python -m
+benchmarks.probing``.
 
-Both methods run on the same lab.  Every figure is kept in results/probing.json with its run as soon as it is there, and
-docs/performance.md is written anew from it: ``--only 9x9 --cost 2000 --policy denied`` measures a part, ``--missing``
-what is not there yet.  Methods are compared only within one run.  The naive method is run on a sample of the pairs
-where all of them would take long, and extrapolated.
+Both methods run on the same lab. Every figure is stored in results/probing.json with its run as
+soon as it is measured, and docs/performance.md is written from this file. ``--only 9x9 --cost 2000
+--policy denied`` measures a part, ``--missing`` everything that has no figure yet. Methods are
+compared only within one run. If the naive method would take long for all pairs, it is measured on a
+sample and extrapolated.
 """
 
 from __future__ import annotations
@@ -37,17 +39,19 @@ PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 BEGIN, END = "<!-- probing: begin (python -m benchmarks.probing) -->", "<!-- probing: end -->"
 SIZES = (9, 30, 200)
 COSTS = (0, 30, 2000)
-"""ms.  What one exec costs: the lab's timing.exec_cost_ms."""
+"""ms. The costs of one exec: the lab's timing.exec_cost_ms."""
 POLICIES = ("open", "half", "denied")
 GIVE_UPS = (1, 5)
-"""s.  After which a denial is believed; the documents' commands take whole seconds."""
+"""s. The time-outs after which an attempt counts as denied; the documents' commands accept only
+whole seconds."""
 SAMPLE_SECONDS = 6.0
-"""The naive method is given about so much for one figure."""
+"""s. The time that the naive method gets, roughly, for one figure."""
 LIMITS = Limits(agents=200, share=200, sources=200)
-"""200 pods have an agent each, kept while others are used, and are asked at once; what the suite allows itself is less,
-since others use its cluster too."""
+"""Limits above the suite's own. Each of 200 pods keeps its agent while others are used, and all are
+asked at once. The suite itself allows less, since it shares its cluster with others."""
 UNTOLD = "until "
-"""A run of this name is what was kept until then, by one run or several."""
+"""The prefix of the name of a run that stands for all figures stored until then, whether one run
+measured them or several."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +65,19 @@ class Figure:
     method: str
     """``warm``, ``cold``, ``decision``, ``naive-1``, ``naive-3``."""
     run: str
-    """When it began; see ``UNTOLD``."""
+    """The beginning of the run; see ``UNTOLD``."""
     seconds: float
     execs: int | None
-    """None: not counted by this method."""
+    """The number of execs; None: this method does not count them."""
     pairs: int
-    """Pairs that were really probed; fewer than all: ``seconds`` and ``execs`` are extrapolated."""
+    """The number of pairs that were really probed. If that is not all pairs, ``seconds`` and
+    ``execs`` are extrapolated."""
     rounds: int
     wrong: int | None
-    """Pairs that were not what policy makes of them; None: not counted by this method."""
+    """The number of pairs whose result is not the one that policy causes; None: this method does
+    not count them."""
     load: float
-    """Of the machine, before."""
+    """The load of the machine before the measurement."""
     date: str
 
     @property
@@ -80,7 +86,7 @@ class Figure:
 
 
 class Book:
-    """All figures, on disk."""
+    """All figures, stored on disk."""
 
     def __init__(self) -> None:
         plain = (
@@ -92,7 +98,7 @@ class Book:
             figure.key: figure for figure in (Figure(**entry) for entry in plain["figures"])
         }
         self.machines: dict[str, str] = plain["runs"]
-        """Run to the machine that it was on."""
+        """Map each run to the machine on which it ran."""
 
     def put(self, figure: Figure) -> None:
         self.figures[figure.key] = figure
@@ -122,12 +128,12 @@ def load() -> float:
 
 
 Shape = tuple[int, int, str, int]
-"""Pods, cost of an exec, policy, deny time-out."""
+"""The number of pods, the cost of an exec, the policy, and the time-out of a denial."""
 
 
 @dataclass
 class Harness:
-    """One lab with its pods, and one cell at a time."""
+    """A lab with its pods, measured one cell of the table at a time."""
 
     where: Topology
     book: Book
@@ -135,7 +141,7 @@ class Harness:
     run: str
 
     def cell(self, size: int, policy: str, give_up: int, methods: Sequence[str]) -> None:
-        """All methods on one cell."""
+        """Measure one cell with these methods."""
         pods = self.where.pods[:size]
         pairs = [(source, target.tcp(8080)) for source in pods for target in pods]
         right = [self.where.allowed(policy, source, target) for source in pods for target in pods]
@@ -173,7 +179,7 @@ class Harness:
         self, shape: Shape, method: str, prober: Prober, attempts: Sequence[Attempt],
         right: Sequence[bool], *, rounds: int,
     ) -> None:  # fmt: skip
-        """One attempt round: every pair once."""
+        """Measure rounds of attempts: in a round, every pair is probed once."""
         before, busy, took, wrong = sum(prober.counts.starts.values()), load(), [], 0
         for _ in range(rounds):
             begun = time.perf_counter()
@@ -196,7 +202,8 @@ class Harness:
         )
 
     def decision(self, shape: Shape, prober: Prober, pods: Sequence[Workload]) -> None:
-        """What a test says: open and closed paths with their controls, until three rounds agree, and then held."""
+        """Measure a whole decision, as a test makes it: open and closed paths with their controls,
+        until three rounds agree and the result has held."""
         give_up = shape[3]
         expect = Expect(prober, self.where.patient(give_up))
         pairs = [(source, target) for source in pods for target in pods]
@@ -233,13 +240,13 @@ class Harness:
         self, shape: Shape, workers: int, pairs: Sequence[tuple[Workload, Target]],
         right: Sequence[bool],
     ) -> None:  # fmt: skip
-        """All pairs once, or a sample of them that is spread over all."""
+        """Probe all pairs once, or a sample that is spread over all pairs."""
         size, cost, policy, give_up = shape
         share = {"open": 0.0, "half": 0.5, "denied": 1.0}[policy]
         expected = (cost / 1000 + 0.03 + share * give_up) / workers
         count = min(len(pairs), max(2 * workers, int(SAMPLE_SECONDS / expected)))
         chosen = list(range(len(pairs)))
-        if count < len(pairs):  # as many denied ones as there are in all
+        if count < len(pairs):  # the sample has the same share of denied pairs as all pairs
             draw = random.Random(size)
             closed = [index for index in chosen if not right[index]]
             opened = [index for index in chosen if right[index]]
@@ -265,7 +272,7 @@ class Harness:
         )
 
     def note(self, shape: Shape, method: str, seconds: float, **more: Any) -> None:
-        """Keep a figure; ``more``: its other fields."""
+        """Store a figure; ``more``: its other fields."""
         size, cost, policy, give_up = shape
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
         seconds = round(seconds, 3)
@@ -281,7 +288,7 @@ class Harness:
 
 
 def section(book: Book) -> str:
-    """The part of docs/performance.md."""
+    """Return the generated section of docs/performance.md."""
     found = book.figures
     runs = {
         run: chr(ord("A") + number)
@@ -417,7 +424,7 @@ def main() -> None:
                     for size in sizes:
                         for give_up in given.give_up or GIVE_UPS:
                             if policy == "open" and give_up != GIVE_UPS[0]:
-                                continue  # nothing is given up
+                                continue  # nothing is denied or given up
                             key = (size, cost, policy, give_up)
                             methods = [
                                 method for method in given.method or METHODS

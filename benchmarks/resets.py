@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the lab takes to reprogram a Windows pod that has connections.  ``python -m benchmarks.resets``.
+"""The time that the lab takes to reprogram a Windows pod with connections: ``python -m
+benchmarks.resets``.
 
-Prints a Markdown table for docs/performance.md: the call that changes the policy, and the time from its beginning until
-the far ends of all connections, which are idle, were reset.
+Prints a Markdown table for docs/performance.md: the duration of the call that changes the policy,
+and the time from its beginning until the far ends of all (idle) connections were reset.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ALLOW_ALL = EndpointProgram(acls=(Acl(action="Allow", direction="In", priority=1
 
 
 async def build(plane: Dataplane) -> None:
-    """One Windows node with two pods."""
+    """Build one Windows node with two pods."""
     await plane.add_node(NodeSpec(name="w", os="windows", address="10.0.0.10", prefix_length=24))
     port = PodPort(gateway="192.168.0.1")
     for number, name in enumerate(("far", "pod"), start=5):
@@ -49,7 +50,7 @@ async def build(plane: Dataplane) -> None:
 def one_round(
     runner: asyncio.Runner, channel: Channel, plane: Dataplane, count: int
 ) -> tuple[float, float]:
-    """(seconds of the call, seconds until every far end was reset)."""
+    """Return the seconds of the call, and the seconds until every far end was reset."""
     with contextlib.ExitStack() as opened, selectors.DefaultSelector() as waiting:
         listener = opened.enter_context(runner.run(sandbox_socket(channel, "pod")))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write what each test takes and shows: ``python -m benchmarks.seconds``.
+"""Write the cost and the benefit of each test: ``python -m benchmarks.seconds``.
 
 It writes lib/conformance/schedule/tests.json and a paragraph of docs/selecting.md.  It runs the
 whole suite twice: on a lab, and on a lab as slow as a real cluster, with the judge's own patience
 and six workers, so that it takes a quarter of an hour.  ``--lab`` and ``--real`` name reports of
 such runs instead.  What a test shows is read from the detection table (tests/detection/rows).
 
-The order is that of the tests: first those of ``--quick``, then the others by rows per second.
+The tests are written in the order in which they run: first those of ``--quick``, then the others by
+rows per second.
 """
 
 from __future__ import annotations
@@ -35,23 +36,24 @@ SLOW = {
     "linux_policy_delay_ms": 200, "windows_policy_delay_ms": 500, "image_pull_ms": 5000,
     "pod_start_ms": 1500, "daemon_replaced_ms": 5000,
 }  # fmt: skip
-"""The times of a real cluster with warm caches (tests/lab/rbac/test_whole_runs.py)."""
+"""The timings of a real cluster with warm caches (tests/lab/rbac/test_whole_runs.py)."""
 PAGE = ROOT / "docs" / "selecting.md"
 BEGIN, END = "<!-- quick: begin (python -m benchmarks.seconds) -->", "<!-- quick: end -->"
 BEHIND = "this machine was behind"
-"""Note of a report that says how slow the machine was."""
+"""The note in a report that shows how slow the machine was."""
 WORKERS = 2
-"""Workers of ``--quick`` on a real cluster, as ``-n auto`` starts there."""
+"""The number of workers that ``-n auto`` starts for ``--quick`` on a real cluster."""
 MINUTES = 4.0
-"""Most minutes of ``--quick`` on real timings."""
+"""The maximum minutes of ``--quick`` with real timings."""
 AROUND = 120.0
-"""s.  Of these, for facts, namespaces, the first pods and agents of each worker, and for the end:
-the run is 116 s longer than its tests' seconds, two at a time, on a machine at load 11 to 20."""
+"""s. The part of these minutes for facts, namespaces, the first pods and agents of each worker, and
+for the end. Measured at a load of 11 to 20: a run is 116 s longer than the seconds of its tests,
+two at a time."""
 LEAST = 0.2
-"""s.  A test that takes less is not better for it: dealing it to a worker takes as long."""
+"""s. Tests that take less count as this long, since handing a test to a worker takes as long."""
 WATCH = "policy/test_standing_watch.py::"
-"""The standing watch, whose tests take no time of a worker: it runs beside all others, and keeps
-every first denial from being watched for 15 s by the test that sees it."""
+"""The standing watch. Its tests take no worker's time: it runs beside all other tests, which
+therefore need not observe each first denial for 15 s themselves."""
 COLLECT = """
 import os, sys, pytest
 
@@ -76,26 +78,28 @@ pytest.main(["--collect-only", "-q", "-s", "-p", "no:cacheprovider"], plugins=[C
 
 @dataclass(eq=False)
 class Measured:
-    """A test with what it takes."""
+    """A test with its measured times."""
 
     name: str
     lab: float | None
-    """s; None: it said nothing of health there."""
+    """The seconds on a healthy lab; None: the test decided nothing there."""
     real: float | None
-    """s; None: as ``lab``, with real timings."""
+    """The seconds with real timings; None for the same reason."""
     claims: frozenset[str]
     exclusive: bool
     rows: list[frozenset[str]] = field(default_factory=list)
-    """Rows whose red claims it is about, each as the tests that may be red in it."""
+    """The rows with a red claim that this test is about, each as the set of tests that may be red
+    in the row."""
 
     @property
     def cost(self) -> float:
-        """Return the seconds of a worker on a real cluster; where unknown, five times the lab's."""
+        """Return the seconds of a worker on a real cluster; if they are unknown, five times the
+        lab's."""
         return max(LEAST, 5 * (self.lab or 0.0) if self.real is None else self.real)
 
 
 def measured(lab: Mapping[str, Any], real: Mapping[str, Any]) -> list[Measured]:
-    """Return the tests of two reports that ran on a healthy lab."""
+    """Return the tests of two reports of runs on a healthy lab."""
     quick, slow = (
         {key_of(test["test"]): test["seconds"] for test in plain["tests"] if decided(test)}
         for plain in (lab, real)
@@ -115,7 +119,7 @@ def measured(lab: Mapping[str, Any], real: Mapping[str, Any]) -> list[Measured]:
 
 
 def decided(test: Mapping[str, Any]) -> bool:
-    """Return whether a test ran and said what it says of a healthy lab."""
+    """Return whether a test ran and gave the result that a healthy lab must have."""
     return test["ran"] and test["verdict"] in ("CONFIRMED", "NOT_OBSERVED", "LIFTED", "ADVISED")
 
 
@@ -155,11 +159,12 @@ def selected(*words: str) -> list[frozenset[str]]:
 def greedy(
     tests: Iterable[Measured], rows: Mapping[str, frozenset[str]], shown: Counter[str]
 ) -> list[Measured]:
-    """Return tests in the order in which each shows most rows per second, after those that
-    ``shown`` counts.
+    """Return the tests in the order in which each adds the most rows per second; ``shown`` counts
+    the rows that earlier tests show.
 
-    A test shows an equal share of each row that it may be red in: which of them is red is not
-    known.  A row that others have shown is worth less."""
+    Which of the tests that may be red in a row really is red is not known, so each test shows an
+    equal share of the row. A row that other tests have shown already is worth less.
+    """
     left = {test.name: test for test in tests}
     of_test: dict[str, list[str]] = {name: [] for name in left}
     for row, names in rows.items():
@@ -178,7 +183,8 @@ def greedy(
 
 
 def quick(tests: Sequence[Measured], rows: Mapping[str, frozenset[str]]) -> list[Measured]:
-    """Return the tests of ``--quick``: one at least of each claim of ``core``, then the best."""
+    """Return the tests of ``--quick``: at least one test for each claim of ``core``, then the most
+    valuable ones."""
     budget = WORKERS * (60 * MINUTES - AROUND)
     fit = [test for test in tests if not test.exclusive and not test.name.startswith(WORLDS)]
     shown: Counter[str] = Counter()
@@ -201,7 +207,8 @@ def quick(tests: Sequence[Measured], rows: Mapping[str, frozenset[str]]) -> list
 
 
 def shares(rows: Mapping[str, frozenset[str]], names: Collection[str]) -> tuple[int, int]:
-    """Return of how many rows all tests that may be red are among these, and of how many any is."""
+    """Return two numbers of rows: rows of which all possibly red tests are among ``names``, and
+    rows of which any is."""
     there = set(names)
     return sum(about <= there for about in rows.values()), sum(
         bool(about & there) for about in rows.values()
@@ -209,7 +216,7 @@ def shares(rows: Mapping[str, frozenset[str]], names: Collection[str]) -> tuple[
 
 
 def document(lab: Mapping[str, Any], real: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the data file holds."""
+    """Return the content of the data file."""
     tests = measured(lab, real)
     rows = rows_of(tests)
     for test in tests:
@@ -248,7 +255,7 @@ def document(lab: Mapping[str, Any], real: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written(plain: Mapping[str, Any]) -> str:
-    """Return the data file's text, with a test in a line."""
+    """Return the data file's text, with one test per line."""
     head = {name: value for name, value in plain.items() if name != "tests"}
     text = json.dumps(head, indent=1).removesuffix("\n}")
     lines = ",\n".join(f"  {json.dumps(test)}" for test in plain["tests"])
@@ -256,7 +263,8 @@ def written(plain: Mapping[str, Any]) -> str:
 
 
 def paragraph(found: Mapping[str, Any]) -> str:
-    """Return what docs/selecting.md says of ``--quick``; ``found``: as in the data file."""
+    """Return the paragraph of docs/selecting.md about ``--quick``; ``found`` is the content of the
+    data file."""
     rows = found["rows"]
     text = (
         f"It has {found['tests']} tests: at least one for each claim of the set `core`, then those "
@@ -270,7 +278,7 @@ def paragraph(found: Mapping[str, Any]) -> str:
 
 
 def with_paragraph(page: str, found: Mapping[str, Any]) -> str:
-    """Return the page with the paragraph as it is now."""
+    """Return the page with the present paragraph."""
     before, _, rest = page.partition(BEGIN)
     return before + paragraph(found) + rest.partition(END)[2]
 
@@ -283,7 +291,7 @@ def run(folder: Path, *arguments: str) -> Mapping[str, Any]:
 
 
 def run_slow(folder: Path) -> Mapping[str, Any]:
-    """Run the suite on a lab with the timings of a real cluster."""
+    """Run the suite on a lab with the timings of a real cluster, and return its report."""
     kubeconfig = folder / "kubeconfig"
     settings = [
         word for name, value in SLOW.items() for word in ("--set", f"timing.{name}={value}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that probing is measured on: 3 Linux to 2 Windows pods over a lab's nodes, with and without policy."""
+"""The pods between which probing is measured: 3 Linux pods for every 2 Windows pods on a lab's
+nodes, with and without policy."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from conformance.settings import Settings, Timings, load_timings
 
 POLICIES = "networking.k8s.io/v1"
 TOGETHER = 40
-"""Pods that are deployed at once: their readiness is asked for by as many threads as the suite has."""
+"""The number of pods that are deployed at once; the suite has as many threads that check
+readiness."""
 
 
 @dataclass
@@ -37,10 +39,10 @@ class Topology:
     folder: Path
     pods: list[Workload]
     closed: frozenset[str]
-    """Unique ids of the half that policy ``half`` closes."""
+    """The uids of the half of the pods that the policy ``half`` closes."""
 
     def allowed(self, policy: str, source: Workload, target: Workload) -> bool:
-        """What policy makes of a path; a pod always reaches itself."""
+        """Return whether a policy allows a path; a pod always reaches itself."""
         return (
             policy == "open"
             or source is target
@@ -48,7 +50,7 @@ class Topology:
         )
 
     def enforce(self, policy: str) -> None:
-        """All open, half of the pods closed, or all; returns when it is in effect."""
+        """Open all pods, close half of them, or close all; return when this is in effect."""
         namespace = self.changes.run.namespace
         selector: Obj = {} if policy == "denied" else {"matchLabels": {"half": "closed"}}
         body = {"podSelector": selector, "policyTypes": ["Ingress"]}
@@ -70,7 +72,7 @@ class Topology:
         prober.close()
 
     def settle(self, prober: Prober, pods: Sequence[Workload], policy: str) -> None:
-        """Until one pod's paths to all are what policy makes of them."""
+        """Wait until the paths from the first pod to all pods are as the policy demands."""
         asks = [
             Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=pod.tcp(8080))
             for pod in pods
@@ -86,7 +88,8 @@ class Topology:
                 raise SystemExit(f"policy {policy} is not in effect after 30 s")
 
     def patient(self, give_up: float) -> Timings:
-        """The lab's timings with another time-out of attempts; a denial lasts as in the field, by that measure."""
+        """Return the lab's timings with another time-out of attempts; a denial is observed for a
+        proportional time, as on real clusters."""
         field, timings = load_timings().windows, self.settings.timings
         share = give_up / field.tcp_give_up
         changed = {
@@ -105,7 +108,7 @@ def _closed(index: int) -> bool:
 
 
 def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
-    """So many ready pods on a lab."""
+    """Return this number of ready pods on a lab."""
     plain = load_timings(lab=True)
     timings = replace(
         plain,

@@ -14,13 +14,14 @@ MARKS = (
     "detection: a whole run of the suite on a lab that is wrong on purpose",
     "detection_row: one row of the table; those to run are chosen among these",
 )
-"""Marks of all folders, although some are used in one folder only. Since 9.2 pytest refuses an
-``-m`` with a mark that it does not know yet, and it reads a folder's own conftest.py only when
-it collects there. In xdist's workers that is an internal error."""
+"""All marks are declared here, including those that only one folder uses. Since version 9.2 pytest
+refuses an ``-m`` with a mark that it does not know yet, and it knows the marks of a folder's own
+conftest.py only after collecting the folder. In xdist's workers such a refusal is an internal
+error."""
 
 BY_FILE = ("tests/unit/", "tests/worlds/", "tests/contract/field/", "tests/plugin/test_parts.py")
-"""Folders of tests without a lab. Thousands of small tests cost less to distribute by files, and
-values that a file computes once for all its tests are computed in one worker only."""
+"""Tests without a lab are handed out by file: they are thousands of small tests, so this costs
+less, and a file's shared computations are done in only one worker."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,8 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that execute PowerShell programs, and keep tests together that share a
-    fixture."""
+    """Mark the tests that a pwsh executes, and keep tests together that share a fixture."""
     callspec = getattr(item, "callspec", None)
     if callspec and any(_names_powershell(value) for value in callspec.params.values()):
         item.add_marker(pytest.mark.powershell)
@@ -44,12 +44,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def group(item: pytest.Item) -> str:
-    """Return the name under which one worker gets a test together with others of its file; empty:
-    any worker gets the test alone.
+    """Return the group of a test: one worker gets all tests of a group of a file. Empty: any worker
+    gets the test alone.
 
     Tests that share a fixture of their module stay together, separately for each parameter of the
-    fixture: otherwise every worker would start the lab, or do the run, that the fixture is. Tests
-    of :data:`BY_FILE` stay together by file.
+    fixture. Otherwise every worker would start the lab, or do the run, that the fixture provides.
+    Tests of :data:`BY_FILE` stay together by file.
     """
     file = item.nodeid.partition("::")[0]
     if file.startswith(BY_FILE):
@@ -59,7 +59,7 @@ def group(item: pytest.Item) -> str:
 
 
 def shared_fixtures(item: pytest.Item) -> dict[str, str]:
-    """Map fixtures of a test that its module shares to the number of their parameter, if any."""
+    """Map each module-wide fixture of a test to the number of its parameter, if it has one."""
     known: Any = getattr(item, "_fixtureinfo", None)
     definitions = known.name2fixturedefs.items() if known else ()
     indices = getattr(getattr(item, "callspec", None), "indices", {})

@@ -15,5 +15,5 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load(text: str) -> Any:
-    """Return the only document of a text."""
+    """Return the content of a text with a single YAML document."""
     return yaml.load(text, _LOADER)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the suite on a lab of every kind: ``python -m tools.check_kinds [PROFILE...]``.
 
-A kind is a profile of ``hybridlab profiles``; a new profile joins by itself.  Each run leaves its
-report in reports/kinds/PROFILE and its output beside it, and a table stands at the end.  What each
-claim has to say is in tests/detection/rows; a profile that no file there names has to violate
-nothing.  The exit code is 1 where a run ended otherwise, or said otherwise.
+A kind is a profile of ``hybridlab profiles``; new profiles are included automatically. Each run
+leaves its report in reports/kinds/PROFILE, with its output in the same folder, and a table is
+printed at the end. The files of tests/detection/rows contain the expected verdict of each claim;
+with a profile that no file names, no claim may be violated. The exit code is 1 if a run ended, or
+decided, otherwise than expected.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ HEAD = ("kind", "decided", *COUNTED, "exit", "minutes", "otherwise than expected
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a run on a healthy lab of a kind has to end with."""
+    """The expected end of a run on a healthy lab of a kind."""
 
     exits: tuple[int, ...]
     claims: dict[str, tuple[str, ...]]
-    """Claim to the verdicts that it may have; one that is not here may have any but VIOLATED."""
+    """Map each claim to its possible verdicts; a claim that is missing here may have any verdict
+    but VIOLATED."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +50,10 @@ class Outcome:
     exit: int
     minutes: float
     claims: dict[str, str]
-    """Claim to its verdict; empty: the run left no report."""
+    """Map each claim to its verdict; empty: the run left no report."""
 
     def differences(self, expected: Expected) -> list[str]:
-        """Return what is otherwise than expected, as ``CLAIM verdict (expected verdict)``."""
+        """Return the deviations from the expectation, as ``CLAIM verdict (expected verdict)``."""
         found = [
             f"{claim} {verdict} (expected {' or '.join(expected.claims[claim])})"
             for claim, verdict in self.claims.items()
@@ -68,7 +70,7 @@ class Outcome:
 
 
 def expected_on(profile: str, table: Table) -> Expected:
-    """Return what the rows without a fault say of a profile."""
+    """Return what a run on a healthy lab of a profile must give, by the table's clean verdicts."""
     if profile != "default" and profile not in table.profiles:
         return Expected(exits=(0,), claims={})
     healthy = [
@@ -101,7 +103,8 @@ def run(profile: str, workers: int) -> Outcome:
 
 
 def _claims(folder: Path, begun: float) -> dict[str, str]:
-    """Return claim to verdict of the folder's newest report; empty if this run left none."""
+    """Map each claim to its verdict in the folder's newest report; empty if this run left no
+    report."""
     report = folder / "latest" / "conformance.json"
     age = time.monotonic() - begun
     if not report.exists() or time.time() - report.stat().st_mtime > age + 1:
@@ -111,7 +114,7 @@ def _claims(folder: Path, begun: float) -> dict[str, str]:
 
 
 def page(outcomes: Sequence[Outcome], table: Table) -> str:
-    """Return the table, a line a kind."""
+    """Return the table, with one line per kind."""
     lines = [f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
     for outcome in outcomes:
         counts = Counter(outcome.claims.values())

@@ -14,7 +14,8 @@ from coverage import Coverage
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Record what runs from now on as this test's, with its fixtures and without its parameters."""
+    """Record everything that runs from now on, fixtures included, as part of this test; parameters
+    are left out of its name."""
     coverage = Coverage.current()
     if coverage is None:
         return (yield)

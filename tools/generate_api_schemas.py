@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write lib/hybridlab/api/schemas/kubernetes.json: the fields of every built-in kind that the lab serves.
 
-Run by a developer after raising the version of the Kubernetes client, never at run time:
-``python tools/generate_api_schemas.py``.  Field names, types and which are required are read from the models of the
-installed ``kubernetes`` package (made from the official OpenAPI document).  Those models carry no patch rules, so the
-keys by which lists merge are the table below, from the API's reference documentation.
+Run by a developer after raising the version of the Kubernetes client, never at run time: ``python
+tools/generate_api_schemas.py``. Names, types and required fields are read from the models of the
+installed ``kubernetes`` package (made from the official OpenAPI document). Those models contain no
+patch rules, so the keys by which lists merge are in the table below, which follows the API's
+reference documentation.
 
 One type per entry: ``f`` fields and their type code, ``r`` required fields, ``k`` how lists merge, ``a`` replaced as a
 whole.  Type codes: s string, i integer, n number, b boolean, I integer or string, t time, T time
@@ -60,7 +61,7 @@ ROOTS = [
 ]
 
 OPAQUE = {"V1JSONSchemaProps", "V1ExternalDocumentation"}
-"""Types kept as ``anything``: they describe themselves."""
+"""Types that are stored as ``anything``: they describe themselves."""
 
 QUANTITIES = {
     ("V1ResourceRequirements", "limits"), ("V1ResourceRequirements", "requests"),
@@ -77,7 +78,8 @@ MICRO_TIMES = {
 }  # fmt: skip
 
 MERGE: dict[tuple[str, str], dict[str, Any]] = {}
-"""(type, field) -> p: key of strategic merge, k: keys of server-side apply, s: a set, c: keep only the given keys."""
+"""Map (type, field) to its rule. p: the key of strategic merge, k: the keys of server-side apply,
+s: a set, c: only these keys are kept."""
 
 
 def _merge(types: str, field: str, *keys: str, patch: str = "", retain: bool = False) -> None:
@@ -131,7 +133,8 @@ NOT_REQUIRED = {
     ("V1OwnerReference", "apiVersion"), ("V1OwnerReference", "kind"), ("V1OwnerReference", "name"),
     ("V1OwnerReference", "uid"),
 }  # fmt: skip
-"""Fields that the models demand of an answer and a request may lack: filled in, or looked at by the kind's checks."""
+"""Fields that the models require in answers, but that requests may omit: they are filled in, or the
+checks of the kind handle them."""
 
 ATOMIC = {
     "V1LabelSelector",

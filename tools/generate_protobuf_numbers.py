@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write lib/hybridlab/api/schemas/protobuf.json: the field numbers of built-in kinds in Kubernetes' protobuf encoding.
 
-kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others, whatever the server says it takes, so
-the server has to read it (it never writes it).  The numbers are read from the struct tags of the public Go types.
-Run by a developer, never at run time: ``python tools/generate_protobuf_numbers.py API_DIR APIMACHINERY_DIR`` with
-checkouts of github.com/kubernetes/api and github.com/kubernetes/apimachinery.
+kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others, whatever the
+server accepts. So the lab's server must read protobuf (it never writes it). The numbers are read
+from the struct tags of the public Go types. Run by a developer, never at run time: ``python
+tools/generate_protobuf_numbers.py API_DIR APIMACHINERY_DIR`` with checkouts of
+github.com/kubernetes/api and github.com/kubernetes/apimachinery.
 
 One message per entry: number -> [JSON name, type code].  Codes: s string, i integer, b boolean, d double, y bytes,
 ``[X`` list, ``{X`` map, ``.Name`` message (an empty JSON name: its fields belong to the parent), ``wX`` a list in a
@@ -123,7 +124,7 @@ class Sources:
             return "." + full
         if full in self.aliases:
             inner = self.code(full.partition(".")[0], self.aliases[full])
-            # a named list is a message of its own on the wire
+            # on the wire, a named list is a message of its own
             return f"w{inner[1:]}" if inner.startswith("[") else inner
         return "s"
 

@@ -4,15 +4,15 @@
 Which lines are changed follows from the seed, by default the id of the commit. Everything happens
 in a copy of the checkout. The unit tests run once, and coverage records which test executes which
 line. Each changed line is tried with the unit tests that execute it, the quickest first, until one
-fails. A line that only the import of its module executes is tried with all unit tests that execute
-something of its file. A change that no test notices survives. So does a change whose tests fail or
-take too long without it, too. Only if more survive than ``--survivors`` are the survivors tried
-with tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
-command with 1. ``--part 2/4`` tries the second quarter of the sample alone; ``--records FOLDER``
-keeps what the unit tests execute for the next sample of the same checkout.
-The changes are cosmic-ray's. Those that no test could notice are not made: annotations, caches,
-arguments that only forbid mistakes (``frozen``, ``slots``, ``kw_only``, ``strict``), and constants
-in seconds, since no test asserts speed.
+fails. If only the import of its module executes a line, the line is tried with all unit tests that
+execute any part of its file. A change that no test notices survives. So does a change if its tests
+fail, or take too long, even without the change. If more than ``--survivors`` changes survive, the
+survivors are tried with tests/plugin, which takes many minutes each, until few enough are left.
+More survivors end the command with 1. ``--part 2/4`` tries only the second quarter of the sample.
+``--records FOLDER`` stores which lines the unit tests execute, for the next sample of the same
+checkout. The changes are cosmic-ray's. Those that no test could notice are not made: annotations,
+caches, arguments that only forbid mistakes (``frozen``, ``slots``, ``kw_only``, ``strict``), and
+constants in seconds, since no test asserts speed.
 """
 
 from __future__ import annotations
@@ -53,35 +53,39 @@ UNIT_TESTS = ("tests/unit/conformance",)
 SLOW_TESTS = ("tests/plugin", "-n", "2")
 """The tests that run the suite."""
 SLOW_TIMEOUT = 900.0
-"""s.  After this the slow tests of a change are ended."""
+"""s. The time limit for the slow tests of a change."""
 LEAST = 60.0
-"""s.  Time that the unit tests of a change have at least."""
+"""s. The minimum time limit for the unit tests of a change."""
 LONGER = 5
-"""The unit tests of a change may take this many times as long as when coverage was recorded."""
+"""The unit tests of a change may take this many times as long as they took when coverage was
+recorded."""
 MOST = 120.0
-"""s.  A change is tried with tests that took so long in all; the slowest are left out."""
+"""s. The maximum total duration of the tests that a change is tried with; the slowest tests are
+left out."""
 DATA = "coverage"
 SECONDS = "seconds.json"
-"""Files of the records."""
+"""The files of the records."""
 TESTS_FAILED = 1
-"""Exit code of pytest."""
+"""pytest's exit code if tests failed."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s[]+)", re.MULTILINE)
-"""A test function that fails, in pytest's short summary; ids of parameters may hold spaces."""
+"""Matches a failed test function in pytest's short summary; the ids of parameters may contain
+spaces."""
 TEST = re.compile(r"[^\s\[|]+::[^\s\[|]+")
-"""A test function's address at the beginning of a context of coverage."""
+"""Matches the address of a test function at the beginning of a coverage context."""
 DURATION = re.compile(r"^(\d+\.\d+)s (?:call|setup|teardown) +([^\s[]+)", re.MULTILINE)
-"""Seconds and test function, in pytest's list of the slowest."""
+"""Matches seconds and test function in pytest's list of the slowest tests."""
 UNNOTICED = ("frozen", "slots", "kw_only", "strict", "flush")
-"""Arguments that change nothing that a correct program does."""
+"""Arguments that do not change the behaviour of a correct program."""
 CACHES = ("cache", "lru_cache")
 BUILT_IN = ("bool", "bytes", "dict", "float", "int", "list", "set", "str", "tuple")
 
 KILLED, SURVIVED, TIMED_OUT, NOT_COVERED = "killed", "SURVIVED", "TIMED OUT", "NOT COVERED"
 OUTCOMES = (KILLED, SURVIVED, TIMED_OUT, NOT_COVERED)
-"""What may become of a change. Of a line that is not covered no unit test executes anything."""
+"""The possible outcomes of a change. NOT_COVERED: no unit test executes any part of the line's
+file."""
 
 Span = tuple[tuple[int, int], tuple[int, int]]
-"""First and last position: (line, column) each."""
+"""The first and the last position, each as (line, column)."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,14 @@ class Mutation:
     """One change that can be made to a file."""
 
     path: Path
-    """Relative to the checkout."""
+    """The path relative to the checkout."""
     line: int
     operator: str
     occurrence: int
 
 
 def mutations(root: Path, path: Path) -> Iterator[Mutation]:
-    """Every change that can be made to a file and that a test could notice."""
+    """Yield every possible change of a file that a test could notice."""
     source = (root / path).read_text()
     nodes = list(ast_nodes(get_ast(source)))
     parsed = ast.parse(source)
@@ -115,16 +119,15 @@ def mutations(root: Path, path: Path) -> Iterator[Mutation]:
 
 
 def _operators(tree: ast.Module) -> Iterator[Span]:
-    """Yield where binary operators are; the ``*`` between parameters is none."""
+    """Yield the places of binary operators; the ``*`` between parameters is no operator."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):
             yield _span(node.left)[1], _span(node.right)[0]
 
 
 def _unnoticed(tree: ast.Module) -> Iterator[Span]:
-    """Yield what may be changed without an effect that a test may assert: what nothing evaluates,
-    caches, aliases of types, arguments that only forbid mistakes, and seconds.
-    """
+    """Yield the places where a change has no effect that a test may assert: code that is never
+    evaluated, caches, aliases of types, arguments that only forbid mistakes, and seconds."""
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             found = getattr(node, name, None)
@@ -134,7 +137,7 @@ def _unnoticed(tree: ast.Module) -> Iterator[Span]:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             if getattr(called, "attr", getattr(called, "id", "")) in CACHES:
                 (line, column), last = _span(decorator)
-                yield (line, max(column - 1, 0)), last  # with its @
+                yield (line, max(column - 1, 0)), last  # including its @
         if isinstance(node, ast.keyword) and node.arg in UNNOTICED:
             yield _span(node.value)
     for node, following in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
@@ -168,10 +171,10 @@ def _span(node: ast.expr) -> Span:
 
 
 def chosen(root: Path, files: Iterable[Path], lines: int, seed: str) -> list[Mutation]:
-    """Choose as many different lines, and one change of each that Python compiles.
+    """Choose this many different lines, and for each line one change that Python compiles.
 
-    All lines are shuffled, and those without a change are passed over, so that the changes of a
-    file are looked for only when one of its lines is drawn.
+    All lines are shuffled, and lines without a possible change are skipped. Thereby the changes of
+    a file are computed only once one of its lines is drawn.
     """
     chance = random.Random(seed)
     places = [
@@ -194,7 +197,8 @@ def chosen(root: Path, files: Iterable[Path], lines: int, seed: str) -> list[Mut
 
 
 def copy_checkout(target: Path) -> None:
-    """Clone the checkout, since tests ask git, with every file as it stands in the work tree."""
+    """Clone the checkout, because some tests call git, and copy every file as it is in the work
+    tree."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(target)], check=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
@@ -205,17 +209,18 @@ def copy_checkout(target: Path) -> None:
 
 
 class TookTooLong(Exception):
-    """The tests of a change did not end in their time."""
+    """The tests of a change exceeded their time limit."""
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """Return an environment in which processes import from the copy, whatever is installed."""
+    """Return an environment in which processes import from the copy, even if the packages are
+    installed."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     return kept | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
 
 
 def pytest(checkout: Path, *arguments: str, within: float) -> list[str]:
-    """Run pytest in the copy, and return the failing tests.  Raises TookTooLong."""
+    """Run pytest in the copy, and return the failing tests. Raise TookTooLong."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:
         done = subprocess.run(
@@ -234,21 +239,22 @@ def pytest(checkout: Path, *arguments: str, within: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the unit tests executed, and for how long they ran."""
+    """The lines that the unit tests executed, and the duration of each test."""
 
     data: CoverageData
     seconds: Mapping[str, float]
-    """Test function to its seconds; those of a hundredth and less are missing."""
+    """Map each test function to its seconds; functions of a hundredth of a second or less are
+    missing."""
 
     @classmethod
     def read(cls, folder: Path) -> Recorded:
-        """Read the records that :func:`record` has written."""
+        """Read the records that :func:`record` wrote."""
         data = CoverageData(str(folder / DATA))
         data.read()
         return cls(data, json.loads((folder / SECONDS).read_text()))
 
     def tests(self, root: Path, mutation: Mutation) -> list[str]:
-        """Return the tests of a change: files one after the other, the quickest first."""
+        """Return the tests of a change: file by file, the quickest file first."""
         contexts = self.data.contexts_by_lineno(str(mutation.path))
         lines = statement((root / mutation.path).read_text(), mutation.line)
         found = covering(contexts, lines)
@@ -278,7 +284,7 @@ class Recorded:
 def record(checkout: Path, folder: Path) -> None:
     """Run the unit tests once, and record which test executes which line.
 
-    Prints the tests that fail: they notice no change. Raises SystemExit if pytest itself fails.
+    Tests that fail are printed, and used for no change. Raise SystemExit if pytest itself fails.
     """
     settings = checkout / ".coveragerc"
     settings.write_text(
@@ -299,9 +305,9 @@ def record(checkout: Path, folder: Path) -> None:
     )
     if run.returncode not in (0, TESTS_FAILED):
         shown = run.stdout[-2000:] + run.stderr[-2000:]
-        raise SystemExit(f"the unit tests do not run before anything is changed:\n{shown}")
+        raise SystemExit(f"the unit tests do not run even without a change:\n{shown}")
     for test in FAILED.findall(run.stdout):
-        print(f"fails before anything is changed: {test}", flush=True)
+        print(f"fails even without a change: {test}", flush=True)
     combine = [sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={settings}"]
     subprocess.run(combine, cwd=checkout, check=True)
     seconds: defaultdict[str, float] = defaultdict(float)
@@ -311,9 +317,10 @@ def record(checkout: Path, folder: Path) -> None:
 
 
 def statement(source: str, line: int) -> list[int]:
-    """Return the line, and then those of its statement, without the statements inside it.
+    """Return the line, followed by the other lines of its statement, without the statements inside
+    it.
 
-    Coverage does not see every line of a statement that has several.
+    If a statement has several lines, coverage does not report all of them.
     """
     found = range(0)
     for node in ast.walk(ast.parse(source)):
@@ -328,9 +335,8 @@ def statement(source: str, line: int) -> list[int]:
 
 
 def covering(contexts: Mapping[int, Sequence[str]], lines: Sequence[int]) -> list[str]:
-    """Return the tests that execute the first of these lines that any test executes, or, if none
-    does, those that execute its file.
-    """
+    """Return the tests that execute the first of these lines that any test executes; if there is
+    none, return the tests that execute any part of the file."""
     for line in lines:
         if found := _tests(contexts.get(line, ())):
             return found
@@ -339,7 +345,8 @@ def covering(contexts: Mapping[int, Sequence[str]], lines: Sequence[int]) -> lis
 
 
 def _tests(contexts: Iterable[str]) -> list[str]:
-    """Return the tests that contexts name: a test, or a process that a test has started."""
+    """Return the tests that the contexts name: tests themselves, and tests that started a
+    process."""
     return sorted({found.group() for found in map(TEST.match, contexts) if found})
 
 
@@ -350,8 +357,8 @@ def changed(source: str, mutation: Mutation) -> str:
 
 
 def is_python(checkout: Path, mutation: Mutation) -> bool:
-    """Return whether the changed file compiles without a warning: the ``*`` between parameters is
-    no operator, and nothing is compared with a literal by identity."""
+    """Return whether the changed file compiles without a warning. This excludes changes of the
+    ``*`` between parameters, and comparisons with a literal by identity."""
     source = (checkout / mutation.path).read_text()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -363,9 +370,9 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
 
 
 def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str], within: float) -> str:
-    """Make the change, run the tests, and take it back.
+    """Make the change, run the tests, and undo the change.
 
-    A test that fails, or does not end, without the change as well has noticed nothing.
+    A test that fails or does not end even without the change has noticed nothing.
     """
     if not tests:
         return NOT_COVERED
@@ -403,12 +410,14 @@ def part(value: str) -> tuple[int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print each change and what became of it; 1 where too many survive."""
+    """Print each change with its outcome; return 1 if too many changes survive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=60)
     parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
     parser.add_argument("--seed", default="", help="default: the id of the commit")
-    parser.add_argument("--records", default="", help="folder of what the unit tests execute")
+    parser.add_argument(
+        "--records", default="", help="folder for records of what the unit tests execute"
+    )
     parser.add_argument("--part", type=part, default=(1, 1), help="N/M: this part of the sample")
     options = parser.parse_args(arguments)
     head = subprocess.run(
@@ -429,14 +438,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = tried(checkout, recorded, drawn[number - 1 :: of], options.survivors)
     counts = Counter(outcomes.values())
     found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
-    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may be left alive")
+    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may survive")
     return int(len(alive(outcomes)) > options.survivors)
 
 
 def tried(
     checkout: Path, recorded: Recorded, drawn: Sequence[Mutation], survivors: int
 ) -> dict[Mutation, str]:
-    """Print each change and what became of it, and return that."""
+    """Print each change with its outcome, and return the outcomes."""
     outcomes: dict[Mutation, str] = {}
     for mutation in drawn:
         listed = checkout / ".mutation-tests"

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Begin a claim: its entry in the catalog and a test that says NOT_RUN until somebody writes it.
+"""Begin a claim: write its entry in the catalog, and a test that reports NOT_RUN until its body is
+written.
 
 python tools/new_claim.py ID [--kind reading|host|traffic|policy] [--area FILE] [--source SOURCE] [--suite FOLDER]
 
-What is there already is left alone, so that a claim of the catalog that has no test gets just the test.
-docs/adding-a-claim.md says what to do with both.  Needs nothing but Python.
+Existing entries and tests are never changed: a claim that is in the catalog without a test gets
+only the test. docs/adding-a-claim.md explains how to continue. This script needs nothing but
+Python.
 """
 
 from __future__ import annotations
@@ -45,14 +47,15 @@ from conformance.marks import {marks}
 
 
 class Kind(NamedTuple):
-    """What a test of one kind begins with."""
+    """The initial content of a test of one kind."""
 
     needs: str
-    """The claim's lines about what a check needs, and whether it is about a denial."""
+    """The lines of the claim's entry that state what its check needs, and whether it is about a
+    denial."""
     types: str
     marks: str
     given: str
-    """Further marks, each with its line's end."""
+    """Further marks of the test, each with its line end."""
     fixtures: str
     body: str
 
@@ -103,7 +106,7 @@ KINDS = {
 
 
 class Unusable(Exception):
-    """What was asked for cannot be made; the message says why."""
+    """The claim cannot be begun; the message gives the reason."""
 
 
 def add(
@@ -115,10 +118,10 @@ def add(
     source: str = "",
     suite: str = "",
 ) -> list[Path]:
-    """Write the missing files and entries of a claim. Return the files that were written.
+    """Write the missing files and entries of a claim, and return the files that were written.
 
-    ``kind``: of :data:`KINDS`, what its test looks at; ``area``: a file of the catalog, without its ending, for the
-    first claim of a family.  Raises Unusable.
+    ``kind`` is one of :data:`KINDS`: what the test examines. ``area`` is a file of the catalog
+    without its ending; the first claim of a family needs it. Raise Unusable.
     """
     found = CLAIM.fullmatch(claim)
     if not found:
@@ -145,7 +148,8 @@ def add(
 
 
 def _file_of(data: Path, family: str, area: str) -> Path:
-    """The file that has the family's claims, or the one that was named."""
+    """Return the file with the claims of the family, or the file of the given area. Raise
+    Unusable."""
     having = [
         path
         for path in sorted(data.glob("*.yaml"))
@@ -172,7 +176,8 @@ def _areas(data: Path) -> list[str]:
 
 
 def _with_entry(text: str, claim: str, source: str, kind: Kind) -> str:
-    """The area's text with the claim's entry, after its family's last."""
+    """Return the area's text with the claim's entry after the last entry of its family. Raise
+    Unusable."""
     family, _, number = claim.partition("-")
     numbers = [int(found) for found in re.findall(rf"^  - id: {family}-(\d+)$", text, re.M)]
     following = max(numbers, default=0) + 1
@@ -202,13 +207,14 @@ def _starts(text: str, claim: str) -> bool:
 
 
 def _first(entry: str, field: str) -> str:
-    """The first of a list that an entry has."""
+    """Return the first item of a list in an entry; empty if the entry has no such list."""
     found = re.search(rf"^    {field}: \[([^],]+)", entry, re.M)
     return found[1].strip() if found else ""
 
 
 def _test_of(suites: Path, claim: str, folder: str, area: str) -> Path | None:
-    """Where the test goes: the folder named, that of the family's other tests, or the area's; None: it has one."""
+    """Return the path of the new test: in the given folder, or beside the family's other tests, or
+    in the area's folder. Return None if the claim has a test."""
     family = claim.partition("-")[0]
     beside: dict[str, int] = {}
     for path in sorted(suites.rglob("test_*.py")):
@@ -228,7 +234,7 @@ def _read(path: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files and name them; 4 for what cannot be made."""
+    """Write the files and print their names; return 4 if the claim cannot be begun."""
     parser = argparse.ArgumentParser(
         prog="new_claim.py", description="begin a claim: catalog entry and test"
     )

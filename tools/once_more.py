@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 FEW = 3
-"""Failing tests that get a second run. More of them are no accident."""
+"""The maximum number of failing tests that get a second run: if more fail, it is no accident."""
 TESTS_FAILED = 1
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the golden conversations that a run holds with its agents: those that pods can hold.
+"""Write the golden conversations that are possible in pods, so that a run can hold them with its
+agents.
 
-Most connect to nothing but the pod's own echo server and a closed port; others to ``golden_server.py`` in a Linux pod.
-Left out are those in which the agent ends, IPv6, what takes more characters or connections than are worth their way
-through an exec, what a network between two pods may cut or drop (datagrams and bodies of many packets), and what
-depends on how soon a refusal comes, which takes Windows seconds.
+Most conversations use only the pod's own echo server and a closed port; the others use
+``golden_server.py`` in a Linux pod. These conversations are left out: those in which the agent
+ends; those with IPv6; those with too many characters or connections for an exec; those that a
+network between two pods may disturb (datagrams and bodies of many packets); and those that depend
+on the time of a refusal, which Windows reports only after seconds.
 
 python tools/package_golden.py
 """
@@ -32,23 +34,27 @@ BESIDE = {
     "$COUNT",
     "$SAME",
 }
-"""Servers of ``golden_server.py``."""
+"""The servers of ``golden_server.py``."""
 IDENTITY = {"ns/echo": "$POD", "w1": "$NODE"}
-"""What the echo server of the contract tests calls itself, and what stands for a pod's own name."""
+"""Map the names that the echo server of the contract tests gives itself to placeholders for a pod's
+own names."""
 LONGEST = 20_000
-"""Characters of a conversation."""
+"""The maximum number of characters of a conversation."""
 MOST_ATTEMPTS = 100
-"""In one conversation."""
+"""The maximum number of attempts in one conversation."""
 PATIENT_MS = 10_000
-"""Windows tries a refused connection again, which takes 1 to 3 s; and a program's first steps are slow there."""
+"""A give-up time for Windows, which repeats a refused connection for 1 to 3 s, and whose programs
+are slow at first."""
 LARGE = {"/head-70000", "/body-1000000", "huge.test."}
-"""Answers of many packets, of which an MTU that is set wrong loses some."""
+"""Answers of many packets, some of which a wrong MTU loses."""
 ALONE = "watching all streams"
-"""Needs an agent of its own: it tells of all streams, those of other conversations too."""
+"""A conversation that needs an agent of its own, because it reports all streams, including those of
+other conversations."""
 
 
 def packaged() -> str:
-    """The text of the packaged file: one conversation a line, without hello and farewell, which all of them share."""
+    """Return the text of the packaged file: one conversation per line, without the hello and the
+    farewell that all share."""
     agent = [made for item in _read("conversations") if (made := _inner(item))]
     streams = [made for item in _read("streams") if (made := _inner(item))]
     streams.sort(key=_leaves_streams)
@@ -57,7 +63,8 @@ def packaged() -> str:
 
 
 def _leaves_streams(conversation: dict[str, Any]) -> bool:
-    """Whether its agent keeps streams of it, which a later report on all streams would name."""
+    """Return whether the agent still has streams of this conversation at its end. A later report of
+    all streams would name them."""
     said = json.dumps(conversation)
     return '"ends": [{' in said and '"stream-close"' not in said
 
@@ -71,7 +78,8 @@ def _lines(conversations: list[dict[str, Any]]) -> str:
 
 
 def _inner(conversation: dict[str, Any]) -> dict[str, Any] | None:
-    """What is said between hello and quit; None for a conversation that no pod can hold, or that ends otherwise."""
+    """Return the part between hello and quit; None if no pod can hold the conversation, or if it
+    ends in another way."""
     hello, *inner, leave, bye = conversation["lines"]
     text = json.dumps(inner)
     servers = set(re.findall(r'"(\$[A-Z0-9]+)"', text))
@@ -101,7 +109,9 @@ def _inner(conversation: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _for_pods(document: Any, unused: set[str]) -> Any:
-    """With a pod's own name, patience, the servers' address, and any port where ``unused`` servers are only named."""
+    """Return the conversation for pods: with the pod's own name, longer time-outs and the servers'
+    address. A server in ``unused`` is only named and never reached, so the echo server stands for
+    it."""
     if isinstance(document, list):
         return [_for_pods(value, unused) for value in document]
     if isinstance(document, dict):
@@ -126,7 +136,8 @@ def _for_pods(document: Any, unused: set[str]) -> Any:
 
 
 def _renamed(document: Any, number: str) -> Any:
-    """With streams of names that no other conversation with the same agent has."""
+    """Return the conversation with names of streams that no other conversation with the same agent
+    uses."""
     if isinstance(document, list):
         return [_renamed(value, number) for value in document]
     if isinstance(document, dict):

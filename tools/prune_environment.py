@@ -3,8 +3,8 @@
 
 python -I tools/prune_environment.py LOCK...
 
-``pip install --requirement`` only adds: a package that a lock has dropped, or that somebody tried
-out, would stay and be tested with.  The project itself stays.
+``pip install --requirement`` only adds packages. Without this script, a package that a lock has
+dropped, or that a developer tried out, would stay and take part in tests. The project itself stays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def named(lock: str) -> set[NormalizedName]:
 
 
 def main(locks: list[str]) -> int:
-    """Remove them, and return pip's exit code."""
+    """Remove these packages and return pip's exit code."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     kept = {canonicalize_name(project["name"])}
     for lock in locks:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take the pictures of the report page that README and docs/release-qualification.md show.
 
-``python -m tools.report_images FOLDER`` takes them of the runs that ``python -m tools.report_runs
-FOLDER`` has made: a whole one on a healthy lab, one on a lab with four faults, one with a dead
-node, and one beside a default deny of another owner.  It makes their pages anew, and the page of
-all as a matrix, and writes ``docs/images``; pictures of a run that is not there stay as they are.
-It needs Chromium, which it drives by its debugging port on loopback.  Look at each picture before
-it is committed.  Allure's (``allure.png``) is taken too if ``python -m conformance.report.html
+``python -m tools.report_images FOLDER`` uses the runs that ``python -m tools.report_runs FOLDER``
+has made: a whole run on a healthy lab, a run on a lab with four faults, a run with a dead node, and
+a run beside a default deny of another owner. It renders their pages again, and the matrix page of
+all runs, and writes ``docs/images``. If a run is missing, its pictures stay as they are. The script
+needs Chromium, which it controls by the debugging port on loopback. Look at each picture before you
+commit it. Allure's (``allure.png``) is taken too if ``python -m conformance.report.html
 FOLDER/violated/latest`` has made ``allure.html``.
 """
 
@@ -43,18 +43,19 @@ PICTURES = (
     ("matrix", "matrix", 1280, 900, {}),
     ("allure", "allure", 1400, 1250, {}),
 )
-"""Name, page, width and height in pixels, and what the browser takes itself for.  A sheet of A4 has 704 pixels."""
+"""Name, page, width and height in pixels, and the emulated media of the browser. A sheet of A4 is
+704 pixels wide."""
 
 
 class Tab:
-    """The one page of a browser."""
+    """The only page of a browser."""
 
     def __init__(self, address: str) -> None:
         self._socket: WebSocket = create_connection(address, suppress_origin=True, timeout=60)
         self._asked = 0
 
     def ask(self, method: str, **parameters: Any) -> Any:
-        """Its answer to a command of the debugging protocol."""
+        """Send a command of the debugging protocol and return its answer."""
         self._asked += 1
         self._socket.send(json.dumps({"id": self._asked, "method": method, "params": parameters}))
         while True:
@@ -63,7 +64,7 @@ class Tab:
                 return answer["result"]
 
     def picture(self, page: Path, width: int, height: int, media: dict[str, Any]) -> bytes:
-        """The top of a page, as PNG."""
+        """Return the top of a page as a PNG."""
         self.ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -83,7 +84,7 @@ class Tab:
 
 
 def address(profile: Path) -> str:
-    """Where the browser's page is driven, once it says so."""
+    """Wait until the browser reports the address of its debugging port, and return the address."""
     told = profile / "DevToolsActivePort"
     while not told.exists() or "\n" not in told.read_text():
         time.sleep(0.1)
@@ -95,12 +96,12 @@ def address(profile: Path) -> str:
 
 
 def conformance(*arguments: str) -> None:
-    """Run a command about reports."""
+    """Run a ``calico-conformance`` command on reports."""
     subprocess.run([sys.executable, "-m", "conformance.cli", *arguments], check=True)
 
 
 def main() -> None:
-    """Take all whose run is there."""
+    """Take the pictures of all runs that exist."""
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     runs = [path / "latest" for path in sorted(Path(sys.argv[1]).iterdir()) if path.name in RUNS]

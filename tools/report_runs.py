@@ -48,7 +48,8 @@ RUNS = ("healthy", "violated", "dead", "denied")
 
 
 def conformance(folder: Path, *options: str) -> None:
-    """Run the suite into a folder; its exit code is part of the picture."""
+    """Run the suite with this folder for its reports; any exit code is accepted, since the picture
+    shows it."""
     command = ["-m", "conformance.cli", "run", "-n", "2", "-p", "no:cacheprovider", *options]
     subprocess.run([sys.executable, *command, f"--report-dir={folder}"], check=False)
 
@@ -60,7 +61,8 @@ def selected(name: str) -> list[str]:
 
 
 def broken(name: str, folder: Path) -> None:
-    """Run the suite on a lab with the faults, or the policy of another owner, of that name."""
+    """Run the suite on a lab with the faults, or the policy of another owner, that belong to this
+    name."""
     with tempfile.TemporaryDirectory() as own:
         kubeconfig = Path(own) / "lab.yaml"
         hybridlab = [sys.executable, "-m", "hybridlab"]
@@ -84,7 +86,7 @@ def broken(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Make the named runs, or all."""
+    """Make the named runs, or all of them."""
     if len(sys.argv) < 2 or set(sys.argv[2:]) - set(RUNS):
         raise SystemExit(__doc__)
     folder = Path(sys.argv[1]).resolve()

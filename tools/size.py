@@ -27,20 +27,21 @@ class MeasuredFunction:
     """A function or method of lib/: where it is, and its cyclomatic complexity."""
 
     path: str
-    """Relative to lib/."""
+    """The path relative to lib/."""
     name: str
-    """Qualified by its class: ``Kube.request``."""
+    """The name with that of its class: ``Kube.request``."""
     complexity: int
 
     @property
     def address(self) -> str:
-        """The path and the name, as lists of exceptions write them: ``conformance/cli.py:main``."""
+        """Return path and name in the form of the lists of exceptions:
+        ``conformance/cli.py:main``."""
         return f"{self.path}:{self.name}"
 
 
 @dataclass
 class Room:
-    """What one room holds."""
+    """The measurements of one room."""
 
     statements: int = 0
     functions: list[MeasuredFunction] = field(default_factory=list)
@@ -66,7 +67,7 @@ def _weight(node: ast.stmt) -> int:
 
 
 def _packed(node: ast.stmt) -> list[ast.expr]:
-    """Return the targets of ``a, b = 1, 2``, and nothing for any other statement."""
+    """Return the targets of ``a, b = 1, 2``; for any other statement, return none."""
     if (
         isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Tuple)
@@ -113,7 +114,8 @@ def _module(path: Path, lib: Path) -> str:
 
 
 def room_of(module: str, lib: Path) -> str:
-    """Return the room of a dotted module: its package, or itself where it lies directly in a library."""
+    """Return the room of a dotted module: its package, or the module itself if it is directly in a
+    library."""
     parts = module.split(".")
     while not lib.joinpath(*parts).is_dir() and len(parts) > 2:
         parts.pop()

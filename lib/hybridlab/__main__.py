@@ -11,9 +11,8 @@ def command() -> int:
     Ctrl-C during the import of its modules ends it without a traceback; ``hybridlab up`` handles
     the signal itself afterwards.
     """
-    if (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):  # not where a shell had it ignored
+    # a shell may have set SIGINT to be ignored; then it stays ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from hybridlab.cli.main import main
 

@@ -24,19 +24,20 @@ MARK = "@@PROBE@@ "
 
 @pytest.fixture(params=["python", "pwsh"])
 def agent(request: pytest.FixtureRequest) -> list[str]:
-    """How each of the two programs is started."""
+    """Return the command that starts each of the two real programs."""
     return startable(AGENTS[request.param])
 
 
 @pytest.fixture(params=AGENTS)
 def any_agent(request: pytest.FixtureRequest) -> list[str]:
-    """How each program and the lab's stand-in is started."""
+    """Return the command that starts each program, or the lab's stand-in for the Windows
+    program."""
     return startable(AGENTS[request.param])
 
 
 @pytest.fixture(params=STREAM_AGENTS)
 def streamer(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Any:
-    """A stream agent that has said hello."""
+    """Return a stream agent after its hello."""
     program = converse(*STREAM_AGENTS[request.param])
     hello = program.hear()
     assert (hello["type"], hello["protocol"]) == ("hello", 2)
@@ -45,29 +46,29 @@ def streamer(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> An
 
 @pytest.fixture(params=STREAM_AGENTS)
 def shared_streamer(request: pytest.FixtureRequest, share: Callable[..., Any]) -> Any:
-    """The same, that other tests have spoken to and will: this one neither ends it nor watches what
-    they open."""
+    """Return a stream agent that several tests use. A test neither ends it nor watches streams of
+    other tests."""
     return share(STREAM_AGENTS[request.param])
 
 
 @pytest.fixture(scope="session")
 def ports() -> Iterator[dict[str, int]]:
-    """Ports of loopback by their golden names."""
+    """Map golden names to ports of loopback."""
     with loopback.servers() as found:
         yield found
 
 
 class Conversation:
-    """A probe program under way, with its lines."""
+    """A running probe program, with its lines."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = startable(argv)
         self.program = Process(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.process = self.program.popen
-        """The command: its pipes and its end.  Signals go to the program."""
+        """The started command, with its pipes and its end. Signals go to the program itself."""
         self.rest, self.lines = b"", list[bytes]()
         self.aside: list[dict[str, Any]] = []
-        """Lines that were passed over."""
+        """Lines that were skipped."""
         self.left: dict[str, int] = {}
         self.up = 0.0
 
@@ -81,12 +82,12 @@ class Conversation:
         self.write(json.dumps(document).encode("ascii") + b"\n")
 
     def ask(self, kind: str, **more: Any) -> dict[str, Any]:
-        """What a stream agent answers to a line."""
+        """Send a line to a stream agent and return its answer."""
         self.say({"type": kind, "batch": "b", **more})
         return self.hear()
 
     def line(self, within: float) -> str:
-        """The next line of any kind."""
+        """Return the next line of any kind."""
         assert self.process.stdout
         due = time.monotonic() + within
         while not self.lines:
@@ -101,7 +102,7 @@ class Conversation:
     def hear(
         self, *, skip: Sequence[str] = ("beat", "event"), within: float = 60.0
     ) -> dict[str, Any]:
-        """The next protocol line whose type is not skipped."""
+        """Return the next protocol line of a type that is not skipped."""
         due = time.monotonic() + within
         while True:
             line = self.line(max(0.0, due - time.monotonic()))
@@ -114,10 +115,10 @@ class Conversation:
                 self.aside.append(document)
 
     def check(self, document: dict[str, Any]) -> None:
-        """What holds for every line."""
+        """Check the properties that every line has."""
         assert document["up_ms"] >= self.up, f"up_ms went back: {document}"
         self.up = document["up_ms"]
-        if document["type"] == "result":  # of a stream agent
+        if document["type"] == "result":  # a stream agent's
             return
         for result in document.get("results", []):
             assert isinstance(result["ms"], (int, float)), result
@@ -136,7 +137,7 @@ class Conversation:
     def whole(
         self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 60.0
     ) -> list[dict[str, Any]]:
-        """All results of a batch, in the order in which they were said."""
+        """Return all results of a batch, in the order in which the agent wrote them."""
         found: list[dict[str, Any]] = []
         while True:
             line = self.hear(skip=skip, within=within)
@@ -151,7 +152,7 @@ class Conversation:
         return self.program.pid
 
     def cleared(self, *, streams: bool) -> bool:
-        """Close all streams; say whether nothing else was under way."""
+        """Close all streams; return whether nothing else was under way."""
         empty = {"type": "batch", "attempts": []}
         self.say({**({"type": "stream-close"} if streams else empty), "batch": "clear"})
         self.say({"type": "ping"})
@@ -172,7 +173,7 @@ class Conversation:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note that a test failed, for the fixtures that it shared."""
+    """Record that a test failed, so that its shared programs are not used again."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -181,7 +182,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def kept() -> Iterator[dict[Any, Conversation]]:
-    """The programs that tests share."""
+    """Provide the programs that tests share."""
     programs: dict[Any, Conversation] = {}
     yield programs
     try:
@@ -195,10 +196,10 @@ def kept() -> Iterator[dict[Any, Conversation]]:
 def share(
     request: pytest.FixtureRequest, kept: dict[Any, Conversation]
 ) -> Iterator[Callable[..., Conversation]]:
-    """Give a program that has said hello, the one of the test before where there is one.
+    """Return a program after its hello, if possible the program of the test before.
 
-    ``role``: another one than that of another role.  After a test that failed, or that left
-    something under way, the next gets a new one.
+    Different values of ``role`` give different programs. After a test that failed, or that left
+    something under way, the next test gets a new program.
     """
     used = set()
 
@@ -219,7 +220,7 @@ def share(
 
 @pytest.fixture
 def converse() -> Iterator[Callable[..., Conversation]]:
-    """Starts a program; ends it with the test."""
+    """Start programs; end them with the test."""
     begun: list[Conversation] = []
 
     def start(*argv: str) -> Conversation:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's stand-in for a Windows probe program, as a process on this machine, for golden
+"""The lab's stand-in for a Windows probe program, as a process of this machine that holds
 conversations."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops single threads of a program while its other threads go on, as a machine without a free
-processor does.
+"""Stops single threads of a program, as on a machine without a free processor, while its other
+threads go on.
 
-Stopping the whole process would not show what a starved thread pool does: the program's loop runs,
-but is not notified of arrived data.
+Stopping the whole process cannot show the effect of a starved thread pool, in which the program's
+loop runs but does not learn of data that has arrived.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 LIBC.ptrace.restype = ctypes.c_long
 SOCKET_EVENTS = ".NET Sockets"
-"""The thread of .NET on Linux that learns of every socket's events."""
+"""The thread of .NET on Linux that receives the events of all sockets."""
 
 
 def threads(pid: int, name: str) -> list[int]:
-    """The ids of a process's threads of that name."""
+    """Return the ids of a process's threads with this name."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -44,10 +44,11 @@ def _ptrace(request: int, tid: int) -> None:
 
 @contextlib.contextmanager
 def frozen(pid: int, name: str = SOCKET_EVENTS) -> Iterator[Callable[[], None]]:
-    """Stop the threads of that name until the block ends, or until the function is called.
+    """Stop the threads with this name until the block ends, or until the yielded function is
+    called.
 
-    One thread of ours has to make every call: the kernel lets only the thread that traces another
-    let go of it.
+    A single thread of this process makes all calls: the kernel lets only the thread that traces
+    another thread release it.
     """
     stopped = threads(pid, name)
     assert stopped, f"process {pid} has no thread {name}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations: the lines sent to a program, and the comparison of its answers with the
-example."""
+"""Golden conversations: the lines that are sent to a program, and the comparison of its answers
+with the example."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 def conversations(name: str) -> list[dict[str, Any]]:
-    """Those of one file."""
+    """Return the conversations of one file."""
     return [json.loads(line) for line in (GOLDEN / name).read_text().splitlines()]
 
 
 def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> None:
     skip = conversation.get("skip", ["beat"])
-    if "results" in line:  # however many lines they come in
+    if "results" in line:  # the results may be spread over any number of lines
         wanted = line["results"]
         found: Any = {
             "batch": wanted["batch"],
@@ -42,7 +42,8 @@ QUIT = {"type": "quit"}
 
 
 def can_share(conversation: dict[str, Any]) -> bool:
-    """It begins with hello, says goodbye, and does neither before; what it watches is its own."""
+    """Return whether a conversation can run in a shared program. It must begin with hello, end with
+    quit and bye, contain neither in between, and watch only its own streams."""
     hello, *inner, leave, bye = conversation["lines"]
     usual = "from" in hello and leave == {"to": QUIT} and bye.get("from", {}).get("type") == "bye"
     goes_on = all(
@@ -57,7 +58,8 @@ def can_share(conversation: dict[str, Any]) -> bool:
 
 
 def renamed(document: Any, more: str) -> Any:
-    """With other names of streams than those of a conversation that was held before."""
+    """Return the conversation with other names of streams, so that it can follow an earlier
+    conversation."""
     if isinstance(document, list):
         return [renamed(value, more) for value in document]
     if isinstance(document, dict):
@@ -68,13 +70,13 @@ def renamed(document: Any, more: str) -> Any:
 
 
 def carry_on(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
-    """Hold the conversation between hello and goodbye, with a program that has talked with others
+    """Hold the part between hello and goodbye, with a program that has held other conversations
     before."""
     carry_out_lines({**conversation, "lines": conversation["lines"][1:-2]}, ports, program)
 
 
 def carry_out(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
-    """All of it, to the program's end."""
+    """Hold the whole conversation, to the program's end."""
     carry_out_lines(conversation, ports, program)
     assert program.end() == 0
 

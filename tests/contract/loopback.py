@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on loopback for the golden conversations: the servers that also run in pods, an echo
-server, and servers on IPv6."""
+"""Servers on loopback for the golden conversations: the servers that pods run, an echo server, and
+servers on IPv6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 PROGRAMS = Path(__file__).parents[2] / "manifests" / "probes"
 ECHO = PROGRAMS / "echo_server.py"
 GOLDEN: dict[str, Any] = runpy.run_path(str(PROGRAMS / "golden_server.py"))
-"""The functions of the servers that a pod runs."""
+"""The functions of the servers that pods run."""
 
 
 local: Callable[..., socket.socket] = GOLDEN["local"]
@@ -28,9 +28,11 @@ reset: Callable[[socket.socket], None] = GOLDEN["reset"]
 
 
 def unused() -> int:
-    """A port on which nobody listens, outside those that the kernel gives to whoever names none.
+    """Return a port on which nothing listens, outside the range from which the kernel assigns ports
+    by itself.
 
-    One of these may be somebody's again, a client's in another test say, before the server that it is for has it.
+    A port of the kernel's range might be taken by another socket, such as a client of another test,
+    before the server is bound to it.
     """
     for port in random.sample(range(20000, 32000), 100):
         with (
@@ -46,7 +48,7 @@ def unused() -> int:
 
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, int]]:
-    """Ports by the names that the golden conversations use."""
+    """Map the names in the golden conversations to ports."""
     with contextlib.ExitStack() as stack:
         ports: dict[str, int] = {}
 
@@ -59,7 +61,7 @@ def servers() -> Iterator[dict[str, int]]:
         ports["$REFUSING"] = unused()
         ports.update(stack.enter_context(GOLDEN["servers"]()))
         silent: list[socket.socket] = []
-        with contextlib.suppress(OSError):  # a machine without IPv6
+        with contextlib.suppress(OSError):  # this machine has no IPv6
             stream, sock = keep("$SIX", *both("::1"))
             serve(stream, silent.append)
             datagrams(sock, lambda data: [data])

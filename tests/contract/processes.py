@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that run in a session and with a temporary folder of their own, both of which end with
-the program.
+"""Running programs, each in a session and with a folder for temporary files of its own, which are
+removed with it.
 
-The command that is started need not be the program itself: `pwsh` as .NET's package manager
-installs it starts a child, which survives the death of its parent.
+The started command may not be the program itself: `pwsh` as a package manager of .NET installs it
+starts a child, and does not end the child when it dies.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ def parent_of(pid: int) -> int:
 def children_of(pid: int) -> list[int]:
     found = []
     for path in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):  # it may just have ended
+        with contextlib.suppress(OSError, ValueError):  # the process may just have ended
             if path.name.isdigit() and parent_of(int(path.name)) == pid:
                 found.append(int(path.name))
     return found
 
 
 class Process:
-    """A command under way."""
+    """A running command."""
 
     def __init__(self, argv: Sequence[str], **options: Any) -> None:
-        """``options``: Popen's; ``env`` is added to this process's own."""
+        """Start the command. ``options`` are Popen's; ``env`` is added to this process's
+        environment."""
         self.folder = tempfile.mkdtemp(prefix="probe-")
         environment = {**os.environ, **options.pop("env", {}), "TMPDIR": self.folder}
         try:
@@ -50,7 +51,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The program's own id, once it has written its first line."""
+        """Return the program's own pid, once it has written its first line."""
         if not self._pid:
             self._pid = self.popen.pid
             while children := children_of(self._pid):
@@ -61,7 +62,7 @@ class Process:
         os.kill(self.pid, number)
 
     def cpu(self) -> float:
-        """Seconds of a processor that it has used."""
+        """Return the processor seconds that it has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -74,7 +75,7 @@ class Process:
         return count
 
     def woken(self) -> int:
-        """Return how often the process was woken after waiting, in all threads together."""
+        """Return how often all threads of the process together were woken after waiting."""
         states = (path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status"))
         return sum(
             int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0])
@@ -82,10 +83,10 @@ class Process:
         )
 
     def end(self) -> None:
-        """End every process of the session, and remove what it left."""
+        """End every process of the session, and remove its temporary files."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
-        self.popen.wait(60)  # a starved machine takes its time even over SIGKILL
+        self.popen.wait(60)  # on a starved machine even SIGKILL takes time
         for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if pipe and not pipe.closed:
                 with contextlib.suppress(OSError):
@@ -96,7 +97,7 @@ class Process:
 def completed(
     argv: Sequence[str], within: float, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end; whatever it started has ended, too."""
+    """Run a command to its end, and end every process that it started."""
     process = Process(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     try:
         out, err = process.popen.communicate(timeout=within)
@@ -106,7 +107,8 @@ def completed(
 
 
 def quiet(process: Process, share: float = 0.03, within: float = 60) -> None:
-    """Wait until the process uses less than this share of a core for 3 s, as an idle one does."""
+    """Wait until the process uses less than this share of a core for 3 s, as an idle process
+    does."""
     deadline = time.monotonic() + within
     while True:
         begun, used = time.monotonic(), process.cpu()

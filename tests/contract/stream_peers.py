@@ -10,7 +10,7 @@ from typing import Any
 from tests.contract.programs import PATIENT
 
 SLOWER = {"every_ms": 100, "stall_ms": 60_000, "give_up_ms": 20_000}
-"""No end of it is stalled or gives up where the machine is busy."""
+"""Times with which no end stalls or gives up on a busy machine."""
 
 
 def peer() -> tuple[socket.socket, int]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Openings by the PowerShell agents on a machine without a free processor, held against their
+"""Openings by the PowerShell agents on a machine without a free processor, compared with their
 peers' own log.
 
-``python -m tests.contract.under_load`` needs ``pwsh``, and a machine on which nothing else runs: 10
-rounds of 1,200 openings by the agent, by the stream agent, and by the recovery of streams, a third
-each at peers that answer, that reset, and that drop everything, give-up time 800 ms.  Beside it run
-eight busy loops, and eight programs that are started again and again.  It takes about an hour on
-two cores.
+``python -m tests.contract.under_load`` needs ``pwsh``, and a machine on which nothing else runs. It
+makes 10 rounds of 1,200 openings by the agent, by the stream agent, and by the recovery of streams.
+A third of the peers answer, a third reset, and a third drop everything; the give-up time is 800 ms.
+Meanwhile eight busy loops run, and eight programs are started again and again. It takes about an
+hour on two cores.
 
-It ends with status 1 where a verdict contradicts what the peer had sent in time, where more than 1
-% of a round are BROKEN, or where another opening at a peer that drops everything is not TIMED_OUT
-within 3 s of its time.  A line for each round says what came out.
+It ends with status 1 if a verdict contradicts what the peer sent in time, if more than 1 % of a
+round are BROKEN, or if any other opening at a peer that drops everything is not TIMED_OUT within 3
+s of its time-out. It prints a line with the results of each round.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from tests.contract.programs import AGENTS, STREAM_AGENTS
 
 GIVE_UP = 0.8
 LATEST = 3.0
-"""s after its time, in which what is dropped has to be TIMED_OUT."""
+"""s. The maximum delay of a TIMED_OUT after the time-out of a dropped opening."""
 EVERY = 0.2
-"""s between two heartbeats, and before a new try of a recovery."""
+"""s. The time between two heartbeats, and before each new attempt of a recovery."""
 MARGIN = 0.05
-"""s by which a clock of an agent may be known wrong."""
+"""s. The maximum error of an agent's clock, as known here."""
 WAVE = 60
 KINDS = ("answering", "resetting", "dropping")
 HTTP = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Peers:
-    """The three kinds of peers, and when each of them had sent what."""
+    """The three kinds of peers, and the times at which they sent data."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
@@ -57,7 +57,8 @@ class Peers:
             kind: socket.create_server(("127.0.0.1", 0), backlog=512) for kind in KINDS
         }
         self.sent: dict[str, list[float]] = {}
-        """By the name of an opening: the moments after an answer or a reset of it was sent."""
+        """Map the name of each opening to the times just after an answer or a reset was sent for
+        it."""
         self.held: dict[str, list[socket.socket]] = {kind: [] for kind in KINDS}
         self.own: list[socket.socket] = []
         self.lock = threading.Lock()
@@ -73,7 +74,7 @@ class Peers:
         self.selector.register(sock, selectors.EVENT_READ, kind)
 
     def drop(self) -> None:
-        """From now on the third drops everything: its queue is full."""
+        """Make the third peer drop everything from now on: its queue is full."""
         listener = self.listeners["dropping"]
         with contextlib.suppress(KeyError):
             self.selector.unregister(listener)
@@ -86,7 +87,7 @@ class Peers:
         time.sleep(0.1)
 
     def accept(self) -> None:
-        """From now on the third takes streams."""
+        """Make the third peer accept streams from now on."""
         for one in self.own:
             one.close()
         self.own = []
@@ -150,17 +151,18 @@ class Peers:
 
 @dataclass
 class Round:
-    """What came of the openings of one kind of agent."""
+    """The results of the openings of one kind of agent."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     latest: float = 0.0
-    """s after its time of the latest TIMED_OUT of what was dropped."""
+    """s. The longest time from the time-out of a dropped opening to its TIMED_OUT."""
 
     def add(
         self, kind: str, name: str, verdict: str, *, in_time: bool, late: float, what: Any
     ) -> None:
-        """``late``: s after its time, of an opening that was dropped."""
+        """Add the result of an opening. ``late``: the seconds from the time-out of a dropped
+        opening to its result."""
         self.verdicts[f"{kind} {verdict}"] += 1
         good = {
             "answering": ("CONNECTED", "SURVIVED", "CLOSED", "RESET"),
@@ -178,14 +180,14 @@ class Round:
             self.wrong.append(f"{name} {kind}: {verdict}: {what}")
 
     def broken(self) -> float:
-        """The share that is BROKEN."""
+        """Return the share of openings that are BROKEN."""
         count = sum(number for what, number in self.verdicts.items() if what.endswith(" BROKEN"))
         return count / max(1, sum(self.verdicts.values()))
 
 
 class Clock:
-    """An agent's milliseconds as seconds of this machine's monotonic clock, never too early by more
-    than the margin."""
+    """Converts an agent's milliseconds to this machine's monotonic seconds; the result is never too
+    early by more than the margin."""
 
     def __init__(self, program: Conversation) -> None:
         self.program = program
@@ -201,8 +203,8 @@ class Clock:
 
 
 def in_time(peers: Peers, name: str, begun: float, until: float = float("inf")) -> bool:
-    """Its peer had sent something before the time of an opening that was not begun before
-    ``begun``."""
+    """Return whether the peer sent something before the time-out of an opening that began at
+    ``begun`` or later."""
     return any(
         begun <= at <= min(begun + GIVE_UP - MARGIN, until) for at in peers.sent.get(name, ())
     )
@@ -246,8 +248,8 @@ def opening(peers: Peers, name: str, kind: str) -> dict[str, Any]:
 def open_wave(
     peers: Peers, clock: Clock, prefix: str
 ) -> Iterator[tuple[int, dict[str, Any], float, float]]:
-    """Open a wave of streams; yield each's number, its end, and the moments between which it was
-    begun."""
+    """Open a wave of streams. Yield, for each stream, its number, its end, and two times between
+    which it was begun."""
     said = []
     for n in range(WAVE):
         said.append(time.monotonic())
@@ -315,7 +317,7 @@ def by_the_recovery(peers: Peers, round_: Round, count: int) -> None:
 def judge_try(
     peers: Peers, round_: Round, clock: Clock, *, kind: str, end: dict[str, Any], broken: float
 ) -> None:
-    """The first new connection of a stream that was reset after ``broken``."""
+    """Judge the first new connection of a stream that was reset after ``broken``."""
     ended, tried = next(
         (before, event)
         for before, event in zip(end["events"], end["events"][1:], strict=False)
@@ -345,7 +347,7 @@ def burn() -> None:
 
 
 def start_again(over: threading.Event) -> None:
-    """Programs that start and end, as beside a node's pods."""
+    """Start and end programs again and again, as other workloads of a node do."""
     while not over.is_set():
         program = Process(STREAM_AGENTS["pwsh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert program.popen.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the BGP configuration of a running lab through its API; each is reverted
+"""Changes of the BGP configuration of a running lab, through its API; each change is undone
 afterwards."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BGP_PEERS = "/apis/projectcalico.org/v3/bgppeers"
 
 @contextmanager
 def services_advertised(api: Api) -> Iterator[None]:
-    """Calico is told to advertise the cluster's Services."""
+    """Tell Calico to advertise the cluster's Services."""
     api.merge(BGP_CONFIGURATION, {"spec": {"serviceClusterIPs": [{"cidr": "10.96.0.0/12"}]}})
     yield
     api.merge(BGP_CONFIGURATION, {"spec": {"serviceClusterIPs": None}})
@@ -26,7 +26,7 @@ def services_advertised(api: Api) -> Iterator[None]:
 
 @contextmanager
 def mesh_off(api: Api) -> Iterator[None]:
-    """Nodes peer with nobody by themselves."""
+    """Turn the mesh off: nodes no longer peer with each other by themselves."""
     api.merge(BGP_CONFIGURATION, {"spec": {"nodeToNodeMeshEnabled": False}})
     yield
     api.merge(BGP_CONFIGURATION, {"spec": {"nodeToNodeMeshEnabled": True}})
@@ -34,14 +34,15 @@ def mesh_off(api: Api) -> Iterator[None]:
 
 @contextmanager
 def peer_beyond(api: Api) -> Iterator[None]:
-    """All nodes are to peer with a router, which is there where the lab was told so."""
+    """Make all nodes peer with a router, which exists only if the lab was started with it."""
     with _bgp_peer(api, {"peerIP": "10.0.0.250", "asNumber": 64600}):
         yield
 
 
 @contextmanager
 def a_linux_reflector(api: Api) -> Iterator[None]:
-    """One Linux node reflects, and all others peer with it alone."""
+    """Make one Linux node a route reflector with which all other nodes peer, and with no other
+    node."""
     node, key = "/api/v1/nodes/linux-1", "projectcalico.org/RouteReflectorClusterID"
     api.merge(
         node,
@@ -57,7 +58,8 @@ def a_linux_reflector(api: Api) -> Iterator[None]:
 
 @contextmanager
 def reflector_without_its_id(api: Api) -> Iterator[None]:
-    """The node that all others peer with has lost the cluster id that makes it a reflector."""
+    """Take the cluster id, which makes a node a reflector, away from the node with which all others
+    peer."""
     node, key = "/api/v1/nodes/control-plane", "projectcalico.org/RouteReflectorClusterID"
     api.merge(node, {"metadata": {"annotations": {key: None}}})
     yield
@@ -66,7 +68,8 @@ def reflector_without_its_id(api: Api) -> Iterator[None]:
 
 @contextmanager
 def a_reflector_in_the_mesh(api: Api, name: str) -> Iterator[None]:
-    """A Linux node is told to reflect, and nobody is told to peer with it; the mesh stays on."""
+    """Make a Linux node a route reflector with which no node peers in addition; the mesh stays
+    on."""
     node, key = f"/api/v1/nodes/{name}", "projectcalico.org/RouteReflectorClusterID"
     api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
     yield
@@ -75,7 +78,7 @@ def a_reflector_in_the_mesh(api: Api, name: str) -> Iterator[None]:
 
 @contextmanager
 def a_windows_reflector(api: Api, name: str) -> Iterator[None]:
-    """A Windows node is told to reflect, which it cannot."""
+    """Make a Windows node a route reflector, which Windows does not support."""
     node, key = f"/api/v1/nodes/{name}", "projectcalico.org/RouteReflectorClusterID"
     api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
     yield
@@ -84,7 +87,7 @@ def a_windows_reflector(api: Api, name: str) -> Iterator[None]:
 
 @contextmanager
 def host_local_is_declared(api: Api) -> Iterator[None]:
-    """The Installation says that pods' addresses are host-local's, and they stay Calico's."""
+    """Declare host-local in the Installation, although pods still get Calico's addresses."""
     with no_operator(api):
         api.merge(INSTALLATION, {"spec": {"cni": {"ipam": {"type": "HostLocal"}}}})
         yield

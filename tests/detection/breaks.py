@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which a probe, or something that the probe needs, can break while the judge decides: how
-each is made, and how the judge must name it.
+"""Ways in which a probe, or something that it needs, can break while the judge asks, and the
+expected name of each break.
 
-Data of the wrong-verdict table (wrong_verdicts.py); this module injects nothing itself.
+The wrong-verdict table (wrong_verdicts.py) reads them; this module injects nothing.
 """
 
 from __future__ import annotations
@@ -12,31 +12,35 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Span = Literal["lasting", "passing"]
-"""``lasting``: until the judge has decided. ``passing``: it happens once, or ends while the
-judge is still deciding."""
+"""``lasting``: until the judge has decided; ``passing``: the break happens once, or ends while the
+judge still asks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Break:
-    """One way to break."""
+    """A way in which something breaks."""
 
     name: str
     what: str
     fault: str = ""
-    """Name of the lab's fault; empty: done by the table itself."""
+    """The name of the lab's fault; empty: the table itself does it."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     scope: Literal["source", "namespace", "target node", "source node", "name", "own"] = "source"
-    """Where the fault is put: the source pod's execs, its namespace's requests, a node, the target's name."""
+    """The place of the fault: the source pod's execs, its namespace's requests, a node, or the
+    target's name."""
     once: bool = True
-    """Passing means ``first=1``; False: the fault is healed while the judge still asks."""
+    """True: passing means ``first=1``. False: the fault is healed while the judge still asks."""
     named: str = ""
-    """Regular expression that the first line of an INCONCLUSIVE must match; empty: there must be none."""
+    """A regular expression that the first line of an INCONCLUSIVE must match; empty: an
+    INCONCLUSIVE is not allowed."""
     deviation: str = ""
-    """Regular expression of a first line that is right as VIOLATED: here the cluster itself is wrong, not the probe."""
+    """A regular expression for the first line of a correct VIOLATED: the cluster itself is wrong
+    then, not the probe."""
     deviates: Mapping[str, str] = field(default_factory=dict)
-    """What a case must be for that (``span``, ``expected``, ``path``); in all others the cluster does as it should."""
+    """The properties (``span``, ``expected``, ``path``) of the cases in which the cluster itself is
+    wrong."""
     by_name: bool = False
-    """The target is called by its Service's name."""
+    """The client connects to the name of the target's Service."""
 
 
 _NOT_HEARD = r"sent no hello|nothing was received from it|was not answered"
@@ -155,4 +159,4 @@ BREAKS = (
     ),
 )  # fmt: skip
 FAULTS = {item.fault for item in BREAKS if item.fault}
-"""Faults of the lab that the table puts in place."""
+"""The faults of the lab that the table injects."""

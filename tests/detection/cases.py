@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the wrong-verdict table, and the rule that says whether an answer to a case is
-right."""
+"""The cases of the wrong-verdict table, and the rule for a correct answer."""
 
 from __future__ import annotations
 
@@ -26,11 +25,11 @@ class Case:
     broken: Break
     expected: Expected
     path: PathIs
-    """What policy really makes of the path when the break, if it is one of policy itself, is over."""
+    """The true state of the path by policy, once a break of policy itself is over."""
     source: OS
     target: OS
     agent: Literal["warm", "cold"]
-    """Whether the source's agent runs already when the break begins."""
+    """warm: the source's agent already runs when the break begins; cold: it does not."""
     span: Span
 
     @property
@@ -40,8 +39,8 @@ class Case:
 
     @property
     def deviates(self) -> bool:
-        """Whether the break makes the cluster deviate from the documents during the whole of the
-        judge's check."""
+        """Return whether the break makes the cluster deviate from the documents for the whole time
+        of the judge's check."""
         wanted = self.broken.deviates
         return bool(wanted) and all(getattr(self, name) == value for name, value in wanted.items())
 
@@ -55,21 +54,20 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What the judge said."""
+    """The answer of the judge."""
 
     case: Case
     answer: Answer
     line: str
-    """Type and first line of what it raised; empty for CONFIRMED."""
+    """The type and the first line of the raised error; empty for CONFIRMED."""
     seconds: float
 
     @property
     def wrong(self) -> bool:
-        """A verdict that is not so: the only thing that must never happen."""
+        """Return whether the verdict is false, which must never happen."""
         case, broken = self.case, self.case.broken
-        if (
-            self.answer == "CONFIRMED"
-        ):  # late policy may have come at last: wrong_verdicts.py looks at when
+        # late policy may have taken effect in the end: wrong_verdicts.py checks the time
+        if self.answer == "CONFIRMED":
             return not case.true or (case.deviates and broken.fault != "policy-late")
         if self.answer == "VIOLATED":
             if case.deviates and re.search(broken.deviation, self.line):
@@ -79,7 +77,7 @@ class Result:
 
     @property
     def misnamed(self) -> bool:
-        """Whether the answer is INCONCLUSIVE with a first line that does not name the real
+        """Return whether the answer is INCONCLUSIVE, but its first line does not name the real
         break."""
         named = self.case.broken.named
         return self.answer == "INCONCLUSIVE" and not (named and re.search(named, self.line))

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the detection table that a gate runs: those whose verdicts a change may have changed,
-as many as a gate can afford.
+"""Choose the rows of the detection table that a gate runs: rows that a change may have changed, as
+many as a gate can afford.
 
-A change is the difference from a base: the commit that ``DETECTION_BASE`` names, else the point
-where this branch left ``origin/main``, else, on main itself, the first parent. If there is no base
-(a clone of depth 1, the first commit), no row counts as changed, and the commit's id alone chooses.
-The id also decides which rows of a changed area come first, and which rows fill the remaining
-places. Over many commits all rows are therefore run, and the same commit always gets the same rows.
+A change is the difference from the base. The base is the commit in ``DETECTION_BASE``; otherwise
+the commit where this branch left ``origin/main``; on main itself, the first parent. Without a base
+(a clone of depth 1, the first commit) no row counts as changed. The commit's id decides which rows
+of a changed area come first, and which rows fill the remaining places. Thereby all rows are run
+over many commits, and the same commit always gets the same rows.
 
-Rows that run every test of the suite are never chosen: a few of them, or one that is run twice,
-would exceed the minutes of a gate. ``make check-detection`` runs them whole; with ``CLAIM=ID`` it
-runs one claim in each.
+Rows that run every test of the suite are never chosen: a gate fails after some minutes, which a few
+of these rows would use up. ``make check-detection`` runs them whole; with ``CLAIM=ID`` it runs one
+claim in each row.
 """
 
 from __future__ import annotations
@@ -29,47 +29,49 @@ from tests.detection.table import ROWS, Row, Table
 
 ROOT = Path(__file__).parents[2]
 EVERYWHERE = ("lib/", "manifests/", "tests/detection/")
-"""How the paths of files begin that may change every row where no layer claims them."""
+"""The beginnings of paths of files that may change every row, unless a layer claims the file."""
 NO_CODE = (".md", ".txt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What is new since the base."""
+    """The difference from the base."""
 
     commit: str
-    """Id of the commit that is checked out."""
+    """The id of the commit that is checked out."""
     base: str
-    """Id of the base; empty: there is none."""
+    """The id of the base; empty: there is none."""
     files: tuple[str, ...] = ()
-    """Paths that differ, from the root."""
+    """The paths of changed files, relative to the root."""
     rows: frozenset[str] = frozenset()
-    """Names of rows, as in the file, that are new or read otherwise than at the base."""
+    """The names, as in the file, of rows that are new or differ from the base."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a gate runs."""
+    """The rows that a gate runs."""
 
     rows: tuple[Row, ...]
     left_out: tuple[Row, ...]
-    """Rows that the change can have changed and for which there was no place, or which are too long for a gate."""
+    """Rows that the change may have changed, but that found no place or are too long for a gate."""
     says: str
-    """Why these, in one line."""
+    """The reason for this choice, in one line."""
 
 
 def commit() -> str:
-    """The id of the commit that is checked out, hexadecimal.  Raises CalledProcessError where there is no git."""
+    """Return the id of the commit that is checked out, hexadecimal. Raise CalledProcessError
+    without git."""
     return _git("rev-parse", "HEAD")
 
 
 def turn(of: int, commit_id: str) -> int:
-    """Return which of this many turns a commit gets, from 0; always the same one."""
+    """Return the number, from 0, of the turn that a commit gets among ``of`` turns. The same
+    commit always gets the same turn."""
     return int(commit_id, 16) % of
 
 
 def change() -> Change:
-    """The change that is checked out.  Raises CalledProcessError where there is no git."""
+    """Return the change that is checked out. Raise CalledProcessError without git."""
     own = commit()
     base = _base(own)
     if not base:
@@ -93,9 +95,8 @@ def change() -> Change:
 
 
 def _base(own: str) -> str:
-    named = os.environ.get("DETECTION_BASE", "").strip(
-        "0"
-    )  # a forge names the first push's base 0000...
+    # a forge calls the base of the first push 0000...
+    named = os.environ.get("DETECTION_BASE", "").strip("0")
     if named:
         return _git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", missing="")
     forked = _git("merge-base", "HEAD", "origin/main", missing="")
@@ -119,16 +120,17 @@ def _rows_in(text: str) -> Mapping[str, Any]:
 
 
 def chosen(table: Table, rows: Sequence[Row], changed: Change, at_most: int) -> Choice:
-    """At most so many of these rows, none that is long.
+    """Choose at most ``at_most`` of these rows, and no row that is too long.
 
-    Changed ones, then those of changed areas, those of changed layers, and any others.
+    Changed rows come first, then rows of changed areas, then rows of changed layers, then all other
+    rows.
     """
     by_rank: dict[int, list[Row]] = {}
     rank_of = _ranks(table, changed)
     for row in rows:
         by_rank.setdefault(rank_of(row), []).append(row)
     order = [row for rank in sorted(by_rank) for row in _shuffled(by_rank[rank], changed.commit)]
-    # by name, which is a row's own: rows themselves take long to compare
+    # compared by name, which is unique: comparing rows takes long
     taken = {row.name for row in [row for row in order if not row.long][:at_most]}
     about = {row.name for rank, some in by_rank.items() if rank < ANY for row in some}
     kept = tuple(row for row in rows if row.name in taken)
@@ -148,8 +150,8 @@ ANY = 3
 def _ranks(table: Table, changed: Change) -> Callable[[Row], int]:
     """Return a function that ranks rows.
 
-    0: the row itself is changed; 1: tests of claims that it turns are; 2: a file of its layer is;
-    3: neither.
+    0: the row itself has changed; 1: tests of claims in the row have changed; 2: a file of its
+    layer has changed; 3: none of these.
     """
     split = (path.split("/") for path in changed.files)
     areas = {parts[1] for parts in split if len(parts) > 2 and parts[0] == "suites"}
@@ -167,12 +169,13 @@ def _ranks(table: Table, changed: Change) -> Callable[[Row], int]:
 
 
 def _without_node(row: Row) -> str:
-    """The name of a row as in the file, which has a lab for each node."""
+    """Return a row's name as in the file, where a row may stand for one lab per node."""
     return row.name.removesuffix(f"-{row.node}" if row.node else "")
 
 
 def layers(table: Table, files: Iterable[str]) -> set[str]:
-    """Layers whose rows a change of these files may change; all of them for code that belongs to none."""
+    """Return the layers whose rows a change of these files may change; for code that belongs to no
+    layer, all of them."""
     found: set[str] = set()
     for path in files:
         own = {name for name, layer in table.layers.items() if path.startswith(layer.files)}
@@ -188,7 +191,8 @@ def layers(table: Table, files: Iterable[str]) -> set[str]:
 
 
 def _shuffled(rows: Iterable[Row], commit: str) -> list[Row]:
-    """The rows in an order that the commit decides; of a row with a lab for each node one node comes first."""
+    """Return the rows in an order that the commit decides. Of a row with one lab per node, one lab
+    comes first and the others later."""
 
     def key(text: str) -> str:
         return hashlib.sha256(f"{commit} {text}".encode()).hexdigest()

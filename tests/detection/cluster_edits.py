@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a running lab through its API, as a careless administrator makes them; each is
-reverted afterwards."""
+"""Changes of a running lab through its API, as a careless administrator makes them; each change is
+undone afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FINALIZER = "detection.example/never"
 
 @contextmanager
 def scheduler_on_windows(api: Api) -> Iterator[None]:
-    """A pod of the control plane runs on a Windows node."""
+    """Run a pod of the control plane on a Windows node."""
     name = "kube-scheduler-windows-2022"
     container = {"name": "kube-scheduler", "image": "registry.k8s.io/kube-scheduler:v1.34.1"}
     pod = {
@@ -35,7 +35,8 @@ def scheduler_on_windows(api: Api) -> Iterator[None]:
 
 @contextmanager
 def etcd_under_the_operator(api: Api) -> Iterator[None]:
-    """calico-node of an operator's installation is told to use etcd, while the operator looks away."""
+    """Configure calico-node of an operator's installation to use etcd, while the operator is scaled
+    down."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
     before = api("GET", path)["spec"]["template"]["spec"]["containers"]
     first = {
@@ -51,7 +52,7 @@ def etcd_under_the_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def no_operator(api: Api) -> Iterator[None]:
-    """Calico's operator is scaled down, because it undoes changes of the workloads that it
+    """Scale Calico's operator down, because it reverts changes of the workloads that it
     installs."""
     path = "/apis/apps/v1/namespaces/tigera-operator/deployments/tigera-operator"
     api.merge(path, {"spec": {"replicas": 0}})
@@ -66,7 +67,7 @@ def no_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
-    """calico-node is told to run on the control plane, so that no Linux worker has one."""
+    """Restrict calico-node to the control plane, so that no Linux worker has it."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
     pods = "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node"
     selector = {"node-role.kubernetes.io/control-plane": ""}
@@ -92,7 +93,8 @@ POOL = "/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"
 
 
 def _encapsulation(api: Api, named: str, modes: dict[str, str]) -> Iterator[None]:
-    """The pool, and the Installation that names it, say another encapsulation than the one that packets have."""
+    """Declare another encapsulation, in the pool and in the Installation that names it, than
+    packets really have."""
     pools, pool = (
         api("GET", INSTALLATION)["spec"]["calicoNetwork"]["ipPools"],
         api("GET", POOL)["spec"],
@@ -109,19 +111,19 @@ def _encapsulation(api: Api, named: str, modes: dict[str, str]) -> Iterator[None
 
 @contextmanager
 def pool_says_ipip(api: Api) -> Iterator[None]:
-    """The pool is one of IPIP."""
+    """Declare the pool as a pool with IPIP."""
     yield from _encapsulation(api, "IPIP", {"ipipMode": "Always", "vxlanMode": "Never"})
 
 
 @contextmanager
 def pool_says_vxlan_between_subnets(api: Api) -> Iterator[None]:
-    """The pool has VXLAN between subnets only."""
+    """Declare the pool as a pool with VXLAN only between subnets."""
     yield from _encapsulation(api, "VXLANCrossSubnet", {"vxlanMode": "CrossSubnet"})
 
 
 @contextmanager
 def bgp_under_vxlan(api: Api) -> Iterator[None]:
-    """BGP is enabled in the Installation, and the operator gives calico-node its backend."""
+    """Enable BGP in the Installation; the operator then gives calico-node BGP's backend."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
 
     def settle(backend: str) -> None:
@@ -142,7 +144,7 @@ def bgp_under_vxlan(api: Api) -> Iterator[None]:
 
 @contextmanager
 def vni_in_the_daemonset(api: Api) -> Iterator[None]:
-    """calico-node-windows of an installation by manifests names the VNI in its environment."""
+    """Set the VNI in the environment of calico-node-windows, in an installation by manifests."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
     before = api("GET", path)["spec"]["template"]["spec"]["containers"]
     vni = {"name": "VXLAN_VNI", "value": "4096"}
@@ -159,7 +161,7 @@ def vni_in_the_daemonset(api: Api) -> Iterator[None]:
 
 
 def _rolled_out(daemons: Any, value: str, name: str = "CALICO_NETWORKING_BACKEND") -> bool:
-    """Whether all pods of calico-node-windows are of the template with this setting's value."""
+    """Return whether the template of all calico-node-windows pods has this value of the setting."""
     container, status = daemons["spec"]["template"]["spec"]["containers"][0], daemons["status"]
     told = next((item["value"] for item in container["env"] if item["name"] == name), "")
     current = status.get("observedGeneration") == daemons["metadata"]["generation"]
@@ -169,7 +171,7 @@ def _rolled_out(daemons: Any, value: str, name: str = "CALICO_NETWORKING_BACKEND
 
 
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
-    """FelixConfiguration default with these fields."""
+    """Set these fields of FelixConfiguration default."""
     path = "/apis/projectcalico.org/v3/felixconfigurations/default"
     before = api("GET", path)["spec"]
     api.merge(path, {"spec": spec})
@@ -179,19 +181,19 @@ def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def another_vxlan_port(api: Api) -> Iterator[None]:
-    """VXLAN is configured to use a port that Windows does not know."""
+    """Configure VXLAN with a UDP port that Windows does not support."""
     yield from _felix(api, {"vxlanPort": 4790})
 
 
 @contextmanager
 def vni_below_4096(api: Api) -> Iterator[None]:
-    """The VNI is one that Windows refuses."""
+    """Set a VNI that Windows refuses."""
     yield from _felix(api, {"vxlanVNI": 4095})
 
 
 @contextmanager
 def announces_an_address_of_nobody(api: Api, node: str) -> Iterator[None]:
-    """A node announces an address that it does not have, and nobody else has."""
+    """Make a node announce an address that neither it nor any other machine has."""
     path, name = f"/api/v1/nodes/{node}", "projectcalico.org/IPv4Address"
     before = api("GET", path)["metadata"]["annotations"][name]
     api.merge(path, {"metadata": {"annotations": {name: "10.0.0.99/24"}}})
@@ -201,7 +203,7 @@ def announces_an_address_of_nobody(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def tunnel_of_another_block(api: Api) -> Iterator[None]:
-    """A Windows node announces a tunnel address outside its block."""
+    """Make a Windows node announce a tunnel address outside its block."""
     path = "/api/v1/nodes/windows-2022"
     name = "projectcalico.org/IPv4VXLANTunnelAddr"
     before = api("GET", path)["metadata"]["annotations"][name]
@@ -212,7 +214,7 @@ def tunnel_of_another_block(api: Api) -> Iterator[None]:
 
 @contextmanager
 def tunnel_without_mac(api: Api) -> Iterator[None]:
-    """A Windows node does not announce the MAC address of its tunnel."""
+    """Remove the announced MAC address of a Windows node's tunnel."""
     path = "/api/v1/nodes/windows-2022"
     name = "projectcalico.org/VXLANTunnelMACAddr"
     before = api("GET", path)["metadata"]["annotations"][name]
@@ -223,7 +225,7 @@ def tunnel_without_mac(api: Api) -> Iterator[None]:
 
 @contextmanager
 def pods_never_go(api: Api) -> Iterator[None]:
-    """Every pod of a namespace that is filled to be deleted gets a finalizer that nobody removes."""
+    """Give every pod of the namespace that the run will delete a finalizer that nobody removes."""
     held = []
 
     def hold(pod: Any) -> None:
@@ -236,13 +238,15 @@ def pods_never_go(api: Api) -> Iterator[None]:
     with on_each(api, "/api/v1/pods", hold):
         yield
     for path in held:
-        with contextlib.suppress(Exception):  # gone when the run never deleted it
+        # the pod is gone if the run never deleted the namespace
+        with contextlib.suppress(Exception):
             api.merge(path, {"metadata": {"finalizers": None}})
 
 
 @contextmanager
 def services_end_with_a_policy(api: Api) -> Iterator[None]:
-    """A namespace's Services have no backends any more as soon as a policy of services comes there."""
+    """Take the backends of all Services of a namespace away as soon as a policy of the services
+    tests is created there."""
 
     def end(policy: Any) -> None:
         meta = policy["metadata"]
@@ -260,7 +264,7 @@ def services_end_with_a_policy(api: Api) -> Iterator[None]:
 
 @contextmanager
 def faults_until_a_policy(api: Api) -> Iterator[None]:
-    """The row's faults end as soon as somebody makes a NetworkPolicy."""
+    """End the row's faults as soon as any NetworkPolicy is created."""
     command = [
         sys.executable,
         "-m",
@@ -279,7 +283,8 @@ def faults_until_a_policy(api: Api) -> Iterator[None]:
 
 @contextmanager
 def comings_and_goings(api: Api) -> Iterator[None]:
-    """All the while namespaces of somebody else come and go, each with a Service, a pod and a policy."""
+    """Create and delete namespaces of another owner all the time, each with a Service, a pod and a
+    policy."""
     stop = threading.Event()
 
     def work() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what two trees decide on the rows of the detection table.
+"""Compare the decisions of two source trees on the rows of the detection table.
 
 Record on each tree, then compare::
 

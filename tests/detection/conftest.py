@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the detection table start labs and runs, which takes minutes. They run only with ``-m
-detection``."""
+"""Rows of the detection table start labs and runs and take minutes in all, so they run only on
+request, by ``-m detection``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.detection import choice
 from tests.detection.table import Row, Table, shipped
 
 SAYS = pytest.StashKey[list[str]]()
-"""Lines for the end of the run: what was left out."""
+"""Lines that are printed at the end of the run: the rows that were left out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The rows of this run, those of one lab after each other, so that it is started once."""
+    """Parametrize the test with the rows of this run. Rows of the same lab follow each other, so
+    that the lab is started once."""
     if not metafunc.definition.get_closest_marker("detection_row"):
         return
     table = shipped()
@@ -88,15 +89,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def begun() -> float:
-    """When the first row began, by the monotonic clock."""
+    """Return the time at which the first row began, by the monotonic clock."""
     return time.monotonic()
 
 
 @pytest.fixture
 def in_time(request: pytest.FixtureRequest, begun: float) -> None:
-    """There is time for another row; one that differed is run once more whatever the time, or its red would be lost."""
+    """Skip the row if there is no time for it. A row that differed is always run once more, since
+    otherwise its failure would be lost."""
     minutes = request.config.getoption("--detection-minutes")
-    again = getattr(request.node, "execution_count", 1) > 1  # what --reruns counts
+    again = getattr(request.node, "execution_count", 1) > 1  # the count of --reruns
     if minutes and not again and time.monotonic() - begun > minutes * 60:
         request.config.stash[SAYS].append(
             f"detection: left out after {minutes:g} minutes: {request.node.name}"

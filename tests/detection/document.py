@@ -38,7 +38,7 @@ port it is about.
 """
 SYSTEMS = ("linux", "windows")
 TIMELY = {"policy-lost": "after", "policy-edit-ignored": "field"}
-"""Fault that is about time to its parameter that says which event or field."""
+"""Map each fault that depends on time to its parameter with the event or field."""
 WORDS = """
 ## What a reason must say
 A row also asks for words: the first line of one of the claim's reasons, or the path below it with what was seen there,
@@ -65,12 +65,12 @@ EDITS = (
 
 
 def _file(edit: str) -> str:
-    """Where a change through the API stands."""
+    """Return the file that contains a change through the API."""
     return next(f"{edits.__name__.rpartition('.')[2]}.py" for edits in EDITS if edit in edits.EDITS)
 
 
 def page(table: Table) -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [HEAD, "## Claims", "| claim | healthy lab | turned red by |", "| --- | --- | --- |"]
     for claim in table.clean:
         red = (
@@ -97,7 +97,8 @@ def page(table: Table) -> str:
 
 
 def over_time(table: Table) -> list[tuple[str, str, str]]:
-    """Each event and field, and the rows in which policy is lost there on a node that is red: Linux', Windows'."""
+    """Return each event and field with the rows in which policy is lost at it on a red node: first
+    Linux', then Windows'."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in table.rows:
         red = {row.node, *(node for nodes in row.red_on.values() for node in nodes)}
@@ -116,7 +117,8 @@ def over_time(table: Table) -> list[tuple[str, str, str]]:
 
 
 def _words(table: Table) -> list[str]:
-    """A line for each row and claim that asks for words; rows that differ in their node alone share one."""
+    """Return one line for each row and claim for which the table demands words; rows that differ
+    only in their node share a line."""
     lines = []
     for row in table.rows:
         for claim, pattern in row.says.items():
@@ -128,7 +130,8 @@ def _words(table: Table) -> list[str]:
 
 
 def readable(pattern: str) -> str:
-    """A regular expression of the table as text.  Raises ValueError for what there are no words for."""
+    """Return a regular expression of the table as text. Raise ValueError if it cannot be written in
+    words."""
     text = _ANY_CHARACTER.sub(".", _ANY_TEXT.sub("…", pattern.replace(" +", " "))).replace(
         "|", " or "
     )

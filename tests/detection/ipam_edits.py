@@ -16,7 +16,7 @@ AFFINITIES = "/apis/crd.projectcalico.org/v1/blockaffinities"
 
 
 BORROWED = "192.168.0.77"
-"""In the first Linux node's block."""
+"""An address in the first Linux node's block."""
 
 
 def _affinity(api: Api, node: str) -> Any:
@@ -25,7 +25,8 @@ def _affinity(api: Api, node: str) -> Any:
 
 @contextmanager
 def strict_affinity_off(api: Api) -> Iterator[None]:
-    """IPAMConfiguration default: strictAffinity false, after everything was set up well."""
+    """Set strictAffinity to false in IPAMConfiguration default, after everything was set up
+    correctly."""
     path = "/apis/projectcalico.org/v3/ipamconfigurations/default"
     api.merge(path, {"spec": {"strictAffinity": False}})
     yield
@@ -34,7 +35,7 @@ def strict_affinity_off(api: Api) -> Iterator[None]:
 
 @contextmanager
 def second_block(api: Api) -> Iterator[None]:
-    """A second confirmed block for a Windows node."""
+    """Give a Windows node a second confirmed block."""
     one = _affinity(api, "windows-2022")
     spec = {**one["spec"], "cidr": "192.168.250.0/26"}
     name = "windows-2022-192-168-250-0-26"
@@ -54,7 +55,7 @@ def second_block(api: Api) -> Iterator[None]:
 
 @contextmanager
 def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
-    """A Linux node has the block of a Windows node, too."""
+    """Give a Linux node the block of a Windows node, too."""
     one = _affinity(api, node)
     name = f"linux-1-of-{node}"
     body = {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}}
@@ -65,7 +66,7 @@ def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def second_pool(api: Api) -> Iterator[None]:
-    """A second pool, which no node may use."""
+    """Create a second pool, which no node may use."""
     path = "/apis/projectcalico.org/v3/ippools"
     spec = {
         "cidr": "172.30.0.0/16",
@@ -86,7 +87,8 @@ def second_pool(api: Api) -> Iterator[None]:
 
 @contextmanager
 def windows_reservation_on_linux(api: Api) -> Iterator[None]:
-    """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
+    """Reserve the first two addresses of a Linux node's block, as only blocks of Windows nodes
+    do."""
     blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
     cidr = _affinity(api, "linux-2")["spec"]["cidr"]
     before = next(item for item in api("GET", blocks)["items"] if item["spec"]["cidr"] == cidr)
@@ -105,14 +107,15 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
 
 @contextmanager
 def borrowed_address(api: Api, node: str) -> Iterator[None]:
-    """A pod on a node has an address of a Linux node's block."""
+    """Give a pod on a node an address of a Linux node's block."""
     with pod_with_address(api, node, BORROWED):
         yield
 
 
 @contextmanager
 def reserved_address(api: Api, node: str) -> Iterator[None]:
-    """A pod on a Windows node has the address of its HNS network's gateway, the second of its block."""
+    """Give a pod on a Windows node the address of its HNS network's gateway, the second of its
+    block."""
     with pod_with_address(
         api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])
     ):
@@ -121,7 +124,7 @@ def reserved_address(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
-    """A pod on a node gets an address that an IPReservation keeps back."""
+    """Give a pod on a node an address that an IPReservation reserves."""
     path = "/apis/projectcalico.org/v3/ipreservations"
     address = str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[50])
     spec = {"reservedCIDRs": [f"{address}/32"]}
@@ -132,7 +135,7 @@ def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
         "spec": spec,
     }
     api("POST", path, body)
-    time.sleep(1.1)  # times of creation are whole seconds, and the pod has to be younger
+    time.sleep(1.1)  # creation times are whole seconds, and the pod must be younger
     with pod_with_address(api, node, address):
         yield
     api("DELETE", f"{path}/ours")
@@ -140,7 +143,8 @@ def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def affinity_gone(api: Api, node: str) -> Iterator[None]:
-    """A node's block is nobody's any more: its affinity is deleted, while pods have its addresses."""
+    """Delete the affinity of a node's block while pods have its addresses, so that the block
+    belongs to no node."""
     before = _affinity(api, node)
     path = f"{AFFINITIES}/{before['metadata']['name']}"
     api("DELETE", path)
@@ -152,7 +156,7 @@ def affinity_gone(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
-    """A pod on a node says that it has this address."""
+    """Create a pod on a node whose status has this address."""
     pods = "/api/v1/namespaces/default/pods"
     tag = {"windows-2019": "1809", "windows-2022": "ltsc2022"}[node]
     container = {

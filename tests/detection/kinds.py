@@ -2,9 +2,9 @@
 """Write docs/modes-table.md, which git does not keep, and the packaged kinds.yaml: ``python -m
 tests.detection.kinds``.
 
-Both have the verdict of each claim on each kind of cluster. It is the verdict on a healthy lab,
-from the table of rows. If the claim is not about that kind, it is the reason that detection finds
-from the platform's objects. If nothing is decided, it is the missing condition.
+The page shows what each claim says on each kind of cluster. If there is a healthy lab of the kind,
+it is the verdict in the table of rows. Otherwise it is the reason why the claim does not apply,
+found by detection on objects of the platform, or what the claim waits for.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ PROFILE, TEST, HAND = "waits for a profile", "waits for a test", "by hand"
 
 
 class Kind(NamedTuple):
-    """A kind of cluster: its title, the lab's profile of it, and objects of its platform; empty: there is none.
+    """A kind of cluster: its title, the lab's profile, and objects of its platform; empty: there
+    are none.
 
-    ``builds``: of its Windows nodes, where its objects have others; ``why``: there is no profile.
+    ``builds``: the builds of its Windows nodes if its objects have others; ``why``: the reason why
+    there is no profile.
     """
 
     title: str
@@ -132,10 +134,10 @@ KINDS = {
     ),
 }  # fmt: skip
 LABS = {"vxlan": "the default lab", "bgp": "the lab `bgp`"}
-"""Kinds of which the page tells why each claim is not decided."""
+"""Kinds for which the page explains why a claim is not decided."""
 DECIDED = ("CONFIRMED", "NOT_OBSERVED", "LIFTED", "ADVISED", "UNMET")
 FIRST = Path(__file__).with_name("first_claims.txt").read_text(encoding="ascii").split()
-"""The claims that there were before any was split (2026-11-24)."""
+"""The claims as they were before the first of them was split (2026-11-24)."""
 REASONS = {
     "HOST-1": "it waits for a look at a real host: the walkthrough (1903) says no, and Kubernetes lists node to pod as "
     "supported, so that a lab's Windows host would only repeat what was chosen for it",
@@ -146,7 +148,7 @@ REASONS = {
     "BGP-2": "nothing there asks for it: no BGPPeer selects a Windows node; it is decided on dual-subnet",
     "SVC-3": "nothing there asks for it: Calico advertises no service network",
 }
-"""Why a claim that has a test is NOT_RUN there."""
+"""Reasons why a claim with a test is NOT_RUN on these kinds."""
 HEAD = """\
 # What each claim says on each kind of cluster
 Written by `make docs` from the rows without faults of [`tests/detection/rows`](../tests/detection/rows) and from
@@ -156,7 +158,7 @@ SHORT = {"NOT_APPLICABLE": "-", PROFILE: "profile", TEST: "test", HAND: "hand", 
 
 
 def expected() -> dict[str, dict[str, object]]:
-    """Kind to its title and to what each claim says."""
+    """Map each kind to its title and to what each claim says on it."""
     facts, table = detected(), shipped()
     return {
         name: {
@@ -181,7 +183,7 @@ def detected() -> dict[str, Facts]:
 
 
 def built(facts: dict[str, Facts], kind: Kind) -> Facts | None:
-    """Its facts, with a Windows node of each of its builds."""
+    """Return the facts of a kind, with a Windows node for each of its builds."""
     found = facts.get(kind.objects)
     if found is None or not kind.builds:
         return found
@@ -230,7 +232,7 @@ def page(found: dict[str, dict[str, object]]) -> str:
 
 
 def _decided(lab: str, said: Any) -> Iterator[str]:
-    """Return the number of claims that a lab decides, and for each other claim the reason."""
+    """Yield the number of claims that a lab decides, and for each other claim the reason."""
     decided = [claim for claim, text in said.items() if text in DECIDED]
     first = [claim for claim in decided if claim in FIRST]
     yield ""
@@ -246,7 +248,7 @@ def _decided(lab: str, said: Any) -> Iterator[str]:
 
 
 def _reason(claim: str, text: str) -> str:
-    """Why a claim is not decided on a lab."""
+    """Return why a claim is not decided on a lab."""
     word, _, why = text.partition(": ")
     if word == TEST and claim not in REASONS:
         shared = catalog()[claim].isolation.kind is IsolationKind.DISRUPTIVE
@@ -261,7 +263,7 @@ def _reason(claim: str, text: str) -> str:
 
 
 def packaged(found: dict[str, dict[str, object]]) -> str:
-    """kinds.yaml."""
+    """Return the text of kinds.yaml."""
     head = "# The verdict of each claim on each healthy kind of cluster. Written by `python -m tests.detection.kinds`.\n"
     return head + yaml.safe_dump(found, sort_keys=False, width=200)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API of a running lab, as detection rows change it."""
+"""A client of a running lab's API, by which detection rows change the lab."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 import yaml
 
 ANSWER_WITHIN = 20.0
-"""Seconds; only a server that hangs is caught."""
+"""s. A limit that only a hanging server exceeds."""
 
 
 class Api:
-    """Plain requests to one lab."""
+    """Plain requests to a lab."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -34,16 +34,16 @@ class Api:
     def __call__(
         self, method: str, path: str, body: Any = None, kind: str = "application/json"
     ) -> Any:
-        """One request; the decoded answer.  Raises HTTPError."""
+        """Send one request and return the decoded answer. Raise HTTPError."""
         with self._open(method, path, body, kind) as answer:
             return json.load(answer)
 
     def merge(self, path: str, body: Any) -> Any:
-        """A merge patch."""
+        """Send a merge patch."""
         return self("PATCH", path, body, "application/merge-patch+json")
 
     def watch(self, path: str, stop: threading.Event) -> Iterator[Any]:
-        """Objects as they are added, those that are there included, until ``stop``."""
+        """Yield existing and added objects until ``stop`` is set."""
         while not stop.is_set():
             with self._open("GET", f"{path}?watch=true&timeoutSeconds=2") as answer:
                 for line in answer:
@@ -67,7 +67,8 @@ class Api:
 
 
 def is_there(api: Api, path: str, uid: str) -> bool:
-    """Whether the object of a path is still the one with this uid.  Raises HTTPError for anything but 404."""
+    """Return whether the object at a path still has this uid. Raise HTTPError for any error but
+    404."""
     try:
         return bool(api("GET", path)["metadata"]["uid"] == uid)
     except urllib.error.HTTPError as error:
@@ -78,7 +79,8 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Do something in a thread until the event is set that it gets; raises what it raised."""
+    """Run ``work`` in a thread during the block. It gets an event that is set at the block's end;
+    its error is raised then."""
     stop, errors = threading.Event(), []
 
     def run() -> None:
@@ -99,7 +101,7 @@ def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
 
 
 def on_each(api: Api, path: str, do: Callable[[Any], object]) -> AbstractContextManager[None]:
-    """Do something with every object as soon as it is there, once."""
+    """Call ``do`` once for every object, as soon as the object exists."""
 
     def work(stop: threading.Event) -> None:
         seen = set()

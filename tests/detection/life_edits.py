@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on a shared cluster during a run; each begins when the run does something."""
+"""Events on a shared cluster during a run; each begins with an action of the run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
 def once(
     api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any], object]
 ) -> contextlib.AbstractContextManager[None]:
-    """Do something as soon as an object of the run exists, and stop watching: the action may cut
-    the watch."""
+    """Call ``do`` as soon as a wanted object of the run exists, and stop watching first: the action
+    may cut the watch."""
 
     def work(stop: threading.Event) -> None:
         for obj in api.watch(path, stop):
@@ -60,32 +60,34 @@ def _inject(api: Api, fault: str, obj: Any, *, there: bool = False) -> None:
 
 
 def requests_refused_as_pods_come(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first pod on the API server answers 429 for 5 s, to whatever is about its namespace."""
+    """After the run's first pod, answer requests about its namespace with 429 for 5 s."""
     return once(api, PODS, _anything, partial(_inject, api, "api-429 seconds=5", there=True))
 
 
 def requests_refused_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first policy on the API server answers 429 for 5 s, to whatever is about its namespace."""
+    """After the run's first policy, answer requests about its namespace with 429 for 5 s."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-429 seconds=5", there=True))
 
 
 def errors_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first policy on the API server answers 500 for 5 s, to whatever is about its namespace."""
+    """After the run's first policy, answer requests about its namespace with 500 for 5 s."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-500 seconds=5", there=True))
 
 
 def unavailable_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first policy on the API server answers 503 for 10 s, whatever it is asked."""
+    """After the run's first policy, answer all requests with 503 for 10 s."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-503 seconds=10"))
 
 
 def api_server_restarts(api: Api) -> contextlib.AbstractContextManager[None]:
-    """With the run's first policy the API server goes for 5 s, with all watches and execs."""
+    """After the run's first policy, stop the API server for 5 s, which cuts all watches and
+    execs."""
     return once(api, POLICIES, _anything, partial(_inject, api, "api-unreachable seconds=5"))
 
 
 def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
-    """With the run's first policy a Windows server of the run is taken away, as for a pod of higher priority."""
+    """After the run's first policy, remove a Windows server of the run, as if a pod of higher
+    priority preempted it."""
 
     def take(policy: Any) -> None:
         path = f"/api/v1/namespaces/{policy['metadata']['namespace']}/pods"
@@ -97,7 +99,8 @@ def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
 
 @contextmanager
 def foreign_pod_waits(api: Api, node: str) -> Iterator[None]:
-    """With the first pod that fills a Windows node a pod of somebody else's waits for that node."""
+    """When the first pod that fills a Windows node is created, create a pod of another owner that
+    waits for this node."""
     name = f"waits-for-{node}"
     pods = "/api/v1/namespaces/default/pods"
     spec = {
@@ -117,7 +120,8 @@ def foreign_pod_waits(api: Api, node: str) -> Iterator[None]:
 
 
 def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """From the run's first policy on new pods get images of a mirror, which no node has and none can pull."""
+    """After the run's first policy, give new pods images of a mirror; no node has these images, and
+    none can pull them."""
 
     def stall(policy: Any) -> None:
         for fault in ("admission does=mirror namespaces=calico-demo", "image-pull-stalls"):
@@ -128,7 +132,7 @@ def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager
 
 @contextmanager
 def node_cordoned(api: Api, node: str) -> Iterator[None]:
-    """With the run's first policy somebody cordons a node."""
+    """After the run's first policy, cordon a node."""
     path = f"/api/v1/nodes/{node}"
     with once(
         api, POLICIES, _anything, lambda _: api.merge(path, {"spec": {"unschedulable": True}})
@@ -139,7 +143,8 @@ def node_cordoned(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def node_drained(api: Api, node: str) -> Iterator[None]:
-    """With the run's first policy somebody cordons a node and evicts what is on it, as an upgrade of nodes does."""
+    """After the run's first policy, cordon a node and evict its pods, as an upgrade of nodes
+    does."""
 
     def drain(_: Any) -> None:
         api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
@@ -161,11 +166,12 @@ def node_drained(api: Api, node: str) -> Iterator[None]:
 
 
 def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Somebody deletes each policy of the run as soon as it is there, as who keeps a cluster tidy does."""
+    """Delete each policy of the run as soon as it exists, as a tool that keeps a cluster tidy
+    does."""
 
     def delete(policy: Any) -> None:
         if policy["metadata"]["namespace"].startswith("calico-demo"):
-            with contextlib.suppress(OSError):  # it has gone already
+            with contextlib.suppress(OSError):  # the run has already deleted it
                 api("DELETE", "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/{name}".format(
                     **policy["metadata"]
                 ))  # fmt: skip
@@ -175,8 +181,8 @@ def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
 
 @contextmanager
 def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
-    """With the run's first policy its namespaces get a label, and an older policy denies everything
-    for this label."""
+    """After the run's first policy, label its namespaces; an older policy denies everything for
+    this label."""
     bad = {
         "namespaceSelector": "state == 'bad'",
         "types": ["Egress"],
@@ -196,7 +202,8 @@ def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
 
 @contextmanager
 def somebodys_policy_comes(api: Api) -> Iterator[None]:
-    """With the run's first policy one of somebody else's comes that may let pods in, and stays."""
+    """After the run's first policy, create a lasting policy of another owner that may let pods
+    in."""
     with contextlib.ExitStack() as stack:
         there = foreign_policy_may_allow_ingress(api)
         with once(api, POLICIES, _anything, lambda _: stack.enter_context(there)):
@@ -204,7 +211,7 @@ def somebodys_policy_comes(api: Api) -> Iterator[None]:
 
 
 def somebodys_policy_flaps(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A policy that allows everything of the run's pods is there for 3 s of each 9."""
+    """For 3 s out of every 9 s, apply a policy that allows all traffic of the run's pods."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
     allow |= {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
 
@@ -218,7 +225,8 @@ def somebodys_policy_flaps(api: Api) -> contextlib.AbstractContextManager[None]:
 
 @contextmanager
 def labels_of_others(api: Api) -> Iterator[None]:
-    """Pods and namespaces of the run get labels and annotations as soon as they are there, as of a cost centre's."""
+    """Add labels and annotations, such as those of a cost centre, to the run's pods and namespaces
+    as soon as they exist."""
     added = {
         "labels": {"cost-centre": "4711", "team": "platform"},
         "annotations": {"policies.example/seen": "yes"},
@@ -227,7 +235,7 @@ def labels_of_others(api: Api) -> Iterator[None]:
     def label(path: str, obj: Any) -> None:
         name = obj["metadata"].get("namespace") or obj["metadata"]["name"]
         if name.startswith("calico-demo"):
-            with contextlib.suppress(OSError):  # it has gone already
+            with contextlib.suppress(OSError):  # the run has already deleted it
                 api.merge(path.format(**obj["metadata"]), {"metadata": added})
 
     with (
@@ -238,14 +246,16 @@ def labels_of_others(api: Api) -> Iterator[None]:
 
 
 def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
-    """With the run's first pod on it the node is another machine of the same name, with another boot id."""
+    """When the run's first pod is on the node, replace the node by another machine of the same
+    name, with another boot id."""
     return _on_its_first_pod(
         api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT)
     )
 
 
 def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
-    """With the run's first pod on it the node's object goes, and its machine registers anew without being booted."""
+    """When the run's first pod is on the node, delete the Node object; its machine registers again
+    without a new boot."""
 
     def replace() -> None:
         path = f"/api/v1/nodes/{node}"
@@ -264,7 +274,7 @@ def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[Non
 
 @contextmanager
 def node_tainted(api: Api, node: str, key: str) -> Iterator[None]:
-    """With the run's first pod on it the node gets a taint, as from a controller that knows that
+    """When the run's first pod is on the node, taint the node, as a controller does that knows that
     the node is down."""
     path = f"/api/v1/nodes/{node}"
     before = api("GET", path)["spec"].get("taints") or []
@@ -284,7 +294,8 @@ def _on_its_first_pod(
 
 @contextmanager
 def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
-    """Once a pod of the run's runs there the node is not Ready, since its network plugin is not."""
+    """When a pod of the run runs on the node, make the node not Ready, because its network plugin
+    is not ready."""
 
     def say(status: str, reason: str, message: str) -> None:
         told = {"status": status, "reason": reason, "message": message}
@@ -307,7 +318,7 @@ def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
 def servers_unready_as_a_service_comes(
     api: Api, conditions: str
 ) -> contextlib.AbstractContextManager[None]:
-    """With the run's first Service its Windows servers become unready: with ``Ready`` as if a
+    """With the run's first Service, make its Windows servers unready: with ``Ready`` as if a
     readiness gate closed, with ``Ready,ContainersReady`` as if their applications hung."""
 
     def unready(service: Any) -> None:

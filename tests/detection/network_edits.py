@@ -20,7 +20,7 @@ def _annotate(api: Api, name: str, value: str | None) -> None:
 
 @contextmanager
 def flannel_says_vxlan(api: Api) -> Iterator[None]:
-    """flanneld says of Windows nodes that its VXLAN carries their pods."""
+    """Let flanneld declare on Windows nodes that its VXLAN carries their pods."""
     _annotate(api, "backend-type", "vxlan")
     yield
     _annotate(api, "backend-type", "host-gw")
@@ -28,7 +28,7 @@ def flannel_says_vxlan(api: Api) -> Iterator[None]:
 
 @contextmanager
 def flannel_is_managed_elsewhere(api: Api) -> Iterator[None]:
-    """flanneld does not say of Windows nodes that it manages them by the Kubernetes API."""
+    """Let flanneld no longer declare on Windows nodes that the Kubernetes API manages them."""
     _annotate(api, "kube-subnet-manager", None)
     yield
     _annotate(api, "kube-subnet-manager", "true")
@@ -36,7 +36,7 @@ def flannel_is_managed_elsewhere(api: Api) -> Iterator[None]:
 
 @contextmanager
 def vpc_controller_leaves_windows_out(api: Api) -> Iterator[None]:
-    """The VPC resource controller is not told to serve Windows."""
+    """Do not tell the VPC resource controller to serve Windows."""
     path = "/api/v1/namespaces/kube-system/configmaps/amazon-vpc-cni"
     api.merge(path, {"data": {"enable-windows-ipam": "false"}})
     yield

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of nodes for the wrong-verdict table: a Linux and a Windows node with pods of their own, open and closed paths
-between them, the real judge over them, and the lab's faults.
-"""
+"""Pairs of nodes for the wrong-verdict table: a Linux and a Windows node with their own pods, open
+and closed paths between them, the real judge, and the lab's faults."""
 
 from __future__ import annotations
 
@@ -35,15 +34,15 @@ from tests.unit.conformance.expect.denial import blocked
 
 SYSTEMS: tuple[OS, OS] = ("linux", "windows")
 FRIEND_NODE = "linux-5"
-"""Apart from the pairs' nodes: what is wrong there does not touch the control beside."""
+"""A node outside all pairs, so that faults of the pairs do not affect the control."""
 LIMITS = Limits(restarts=10_000)
-"""A pod's agent is broken on purpose here, many times."""
+"""A higher limit, since the table breaks a pod's agent many times on purpose."""
 POLICIES = "networking.k8s.io/v1"
 
 
 @dataclass
 class NodePair:
-    """One pair of nodes and what is asked on it."""
+    """One pair of nodes, and the paths that are asked on it."""
 
     number: int
     kube: Kube
@@ -60,7 +59,7 @@ class NodePair:
         return self.pods.namespace
 
     def begin(self, facts: Facts) -> None:
-        """Deploy, see every path open, close some."""
+        """Deploy the pods, wait until every path is open, and close some paths."""
         names = {"friend": FRIEND_NODE}
         for system in SYSTEMS:
             names |= {
@@ -129,13 +128,13 @@ class NodePair:
         )
 
     def read_again(self, name: str) -> None:
-        """A pod that was restarted, as it is now, once it is ready."""
+        """Wait until a restarted pod is ready, and store its new state."""
         workload = self.workloads[name]
         found = self.changes.waits.pods_ready(self.namespace, f"{SEAT}={name}", 1, within=90.0)
         self.workloads[name] = self.pods.workload(found[0], ROLES[workload.role])
 
     def replace(self, name: str) -> None:
-        """A new pod in place of one that was restarted often, whose kubelet waits longer each time."""
+        """Replace a pod that was restarted often, since its kubelet waits longer each time."""
         old = self.workloads[name]
         pod = ObjectRef(api_version="v1", kind="Pod", name=old.pod, namespace=old.namespace)
         self.changes.delete_and_wait(pod, "restarted too often", within=20.0)
@@ -144,7 +143,7 @@ class NodePair:
     # --- policies -----------------------------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:
-        """From now on only the friend may connect to it."""
+        """Close the pod to all clients but the friend."""
         spec: Obj = {
             "podSelector": {"matchLabels": {SEAT: name}},
             "policyTypes": ["Ingress"],
@@ -159,7 +158,7 @@ class NodePair:
         self.changes.apply(policy, "closes a path", namespace=self.namespace)
 
     def open(self, name: str) -> None:
-        """No longer."""
+        """Open the pod again."""
         target = ObjectRef(
             api_version=POLICIES, kind="NetworkPolicy", name=name, namespace=self.namespace
         )
@@ -179,7 +178,8 @@ class NodePair:
     def fault(
         self, name: str, parameters: dict[str, str], heal_after: float = 0.0
     ) -> Iterator[None]:
-        """In place inside the block; ``heal_after`` so many seconds it is taken away before."""
+        """Inject a fault for the length of the block; heal it earlier, after ``heal_after``
+        seconds, if that is not 0."""
         identity = self.ask(op="inject", fault=name, parameters=parameters)["id"]
         once = threading.Lock()
 
@@ -200,7 +200,7 @@ class NodePair:
 
 
 def patient(timings: Path, folder: Path, **entries: str) -> Path:
-    """A copy of a timings file with entries of both operating systems changed."""
+    """Return a copy of a timings file with these entries changed for both operating systems."""
     plain = yaml.safe_load(timings.read_text(encoding="utf-8"))
     changed = {
         section: {**values, **(entries if section != "run" else {})}
@@ -212,9 +212,11 @@ def patient(timings: Path, folder: Path, **entries: str) -> Path:
 
 
 def node_pairs(where: Path, folder: Path, timings: Path, count: int) -> list[NodePair]:
-    """So many pairs of nodes (at most 4) on the lab of a kubeconfig (profile ten-nodes), ready to be asked.
+    """Return this number of pairs of nodes (at most 4), ready for questions, on the lab of a
+    kubeconfig (profile ten-nodes).
 
-    Raises what keeps one of them from it, as a machine that is too busy does: it is no break of a probe.
+    Raise the error that prevents a pair from being ready, such as a machine that is too busy: it is
+    no break of a probe.
     """
     directory = kubeconfig.lab_of(where)
     if directory is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of other owners in a running lab, as on shared clusters; each is removed afterwards."""
+"""Policies of other owners in a running lab, as shared clusters have them; each is deleted
+afterwards."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ V3 = "/apis/projectcalico.org/v3"
 MEMBERS = {"action": "Allow", "source": {"services": {"name": "friends", "namespace": "default"}}}
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 OF_RUNS = "kubernetes.io/metadata.name contains 'calico-demo'"
-"""Selects what every run makes."""
+"""Selects the namespaces of every run."""
 
 
 @contextmanager
 def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator[None]:
-    """GlobalNetworkPolicies of somebody else, by name, in a tier that passes what is left; empty: in default."""
+    """Create GlobalNetworkPolicies of another owner, by name, in a tier that passes the remaining
+    traffic on; an empty ``tier`` means the default tier."""
     policies, tiers = f"{V3}/globalnetworkpolicies", f"{V3}/tiers"
     if tier:
         spec: dict[str, Any] = {"order": 5, "defaultAction": "Pass"}
@@ -49,7 +51,7 @@ def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator
 
 
 def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
+    """A GlobalNetworkPolicy of another owner denies ingress to every pod of the suite."""
     deny = {
         "namespaceSelector": OF_RUNS,
         "types": ["Ingress"],
@@ -63,7 +65,8 @@ def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager
 def foreign_policy_may_deny_ingress(
     api: Api, tier: str = "", name: str = "company-wide"
 ) -> Iterator[None]:
-    """The same, of one that lets in the members of a Service, which are named by names alone."""
+    """A GlobalNetworkPolicy of another owner denies ingress, except from the members of a Service
+    whose members are only given by names."""
     spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [MEMBERS]}
     slice_ = {
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "FQDN",
@@ -78,7 +81,8 @@ def foreign_policy_may_deny_ingress(
 
 @contextmanager
 def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
-    """A GlobalNetworkPolicy of somebody else lets out nothing to what a set of networks has, pods' among them."""
+    """A GlobalNetworkPolicy of another owner denies egress to a set of networks that contains pods'
+    addresses."""
     sets, name = f"{V3}/globalnetworksets", "private"
     body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkSet"}
     meta, nets = (
@@ -100,7 +104,8 @@ def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
 
 @contextmanager
 def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
-    """A NetworkPolicy of the cluster's owner lets only namespaces with a label of its own ask the cluster's DNS."""
+    """A NetworkPolicy of the cluster's owner allows only namespaces with a certain label to query
+    the cluster's DNS."""
     path, name = (
         "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies",
         "dns-for-friends",
@@ -122,12 +127,13 @@ def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
 
 
 def foreign_policy_may_allow_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy of an earlier tier lets in the members of such a Service."""
+    """A GlobalNetworkPolicy of an earlier tier allows ingress from the members of a Service whose
+    members are only given by names."""
     return foreign_policy_may_deny_ingress(api, "platform", "friendly")
 
 
 def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy of an earlier tier, which is not the suite's, lets in everything."""
+    """A GlobalNetworkPolicy of another owner in an earlier tier allows everything."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
     return policies_of_others(
         api,
@@ -138,7 +144,8 @@ def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
 
 @contextmanager
 def default_deny_in_new_namespaces(api: Api) -> Iterator[None]:
-    """Each namespace gets a NetworkPolicy that lets nothing in as soon as it is there, as Kyverno or Capsule make."""
+    """Each new namespace at once gets a NetworkPolicy that denies all ingress, as Kyverno or
+    Capsule create it."""
     spec = {"podSelector": {}, "policyTypes": ["Ingress"]}
 
     def deny(namespace: Any) -> None:
@@ -159,7 +166,8 @@ def default_deny_in_new_namespaces(api: Api) -> Iterator[None]:
 
 @contextmanager
 def harmless_policies_of_others(api: Api) -> Iterator[None]:
-    """An earlier tier allows DNS to all and logs, and an egress policy of everybody's allows everything."""
+    """An earlier tier allows DNS to all and logs it, and an egress policy for everybody allows
+    everything."""
     dns = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
     log = {"selector": "all()", "types": ["Ingress"], "order": 2, "ingress": [{"action": "Log"}]}
     out = {"selector": "all()", "types": ["Egress"], "order": 9000, "egress": [{"action": "Allow"}]}
@@ -176,7 +184,7 @@ def harmless_policies_of_others(api: Api) -> Iterator[None]:
 
 @contextmanager
 def foreign_policy_denies_beside_harmless_ones(api: Api) -> Iterator[None]:
-    """Add a policy that denies ingress to every pod of the suite, beside policies that explain
+    """A policy denies ingress to every pod of the suite, while other policies exist that explain
     nothing."""
     with harmless_policies_of_others(api), foreign_policy_denies_ingress(api):
         yield
@@ -186,20 +194,20 @@ ALL_BUT_METADATA = {"action": "Allow", "destination": {"notNets": ["169.254.169.
 
 
 def foreign_policy_by_not_nets(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Somebody allows all egress except to the metadata service of clouds."""
+    """A policy of another owner allows all egress except to the metadata service of clouds."""
     spec = {"namespaceSelector": OF_RUNS, "types": ["Egress"], "egress": [ALL_BUT_METADATA]}
     return policies_of_others(api, "", **{"block-metadata-service": spec})
 
 
 def foreign_policy_that_passes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Somebody's only rule in the default tier passes everything on."""
+    """The only rule of another owner's policy in the default tier passes everything on."""
     spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "ingress": [{"action": "Pass"}]}
     return policies_of_others(api, "", **{"pass-on": spec})
 
 
 @contextmanager
 def foreign_staged_policy(api: Api) -> Iterator[None]:
-    """Somebody tries a default-deny as a staged policy first."""
+    """Another owner tries a default deny as a staged policy first."""
     path, name = f"{V3}/stagedglobalnetworkpolicies", "default-deny"
     body = {"apiVersion": "projectcalico.org/v3", "kind": "StagedGlobalNetworkPolicy"}
     spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 2000}
@@ -209,7 +217,8 @@ def foreign_staged_policy(api: Api) -> Iterator[None]:
 
 
 def foreign_policy_by_accounts(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Somebody lets into everything the accounts that are not of the payments team."""
+    """A policy of another owner allows ingress everywhere from all accounts that are not of the
+    payments team."""
     allow = {"action": "Allow", "source": {"serviceAccounts": {"selector": 'PCI != "true"'}}}
     spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "ingress": [allow]}
     return policies_of_others(api, "", **{"pci-allow-list": spec})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a running lab through its API that claims decided by reading have to notice; each
-is reverted afterwards."""
+"""Changes of a running lab through its API that claims decided by reading must notice; each change
+is undone afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _until(what: str, holds: Callable[[], bool]) -> None:
 def _windows_pod(
     api: Api, node: str, name: str, namespace: str, labels: dict[str, str]
 ) -> Iterator[None]:
-    """A pod that runs on a Windows node, under a name and labels of others."""
+    """Create a running pod on a Windows node, with this name and these labels."""
     container = {
         "name": "main",
         "image": f"mcr.microsoft.com/windows/nanoserver:{NANOSERVER[node]}",
@@ -52,7 +52,7 @@ def _windows_pod(
 
 @contextmanager
 def cluster_dns_on(api: Api, node: str) -> Iterator[None]:
-    """A pod of cluster DNS, by a name that its distribution gave it, is on a Windows node."""
+    """Run a cluster DNS pod, with the name that its distribution uses, on a Windows node."""
     name = "rke2-coredns-rke2-coredns-7c9f6d9b4-x2x7k"
     with _windows_pod(api, node, name, "kube-system", {"k8s-app": "kube-dns"}):
         yield
@@ -60,7 +60,7 @@ def cluster_dns_on(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def typha_on(api: Api, node: str) -> Iterator[None]:
-    """A pod of Typha runs on a Windows node."""
+    """Run a pod of Typha on a Windows node."""
     with _windows_pod(
         api, node, "calico-typha-windows", "calico-system", {"k8s-app": "calico-typha"}
     ):
@@ -69,7 +69,7 @@ def typha_on(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def _replicas(api: Api, name: str, count: int, ready: int) -> Iterator[None]:
-    """A Deployment of Calico's has another number of replicas, while the operator looks away."""
+    """Give a Deployment of Calico another number of replicas, while the operator is scaled down."""
     path = f"{DEPLOYMENTS}/{name}"
     before = api("GET", path)["spec"]["replicas"]
 
@@ -88,18 +88,18 @@ def _replicas(api: Api, name: str, count: int, ready: int) -> Iterator[None]:
 
 
 def no_kube_controllers(api: Api) -> contextlib.AbstractContextManager[None]:
-    """calico-kube-controllers is scaled to nothing."""
+    """Scale calico-kube-controllers to zero."""
     return _replicas(api, "calico-kube-controllers", 0, 0)
 
 
 def typha_waits_for_a_node(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Typha is to have a pod more than there are Linux nodes with its port free."""
+    """Give Typha one replica more than there are Linux nodes on which its port is free."""
     return _replicas(api, "calico-typha", 5, 4)
 
 
 @contextmanager
 def endpoint_config_map_gone(api: Api) -> Iterator[None]:
-    """The ConfigMap that tells the operator the API server's address is deleted."""
+    """Delete the ConfigMap that gives the operator the API server's address."""
     before = api("GET", f"{ENDPOINT}/kubernetes-services-endpoint")
     api("DELETE", f"{ENDPOINT}/kubernetes-services-endpoint")
     yield
@@ -113,7 +113,8 @@ def endpoint_config_map_gone(api: Api) -> Iterator[None]:
 
 @contextmanager
 def pool_without_encapsulation(api: Api) -> Iterator[None]:
-    """A second pool, without encapsulation beside the overlay's; no node may use it."""
+    """Create a second pool without encapsulation, in addition to the overlay's pool; no node may
+    use it."""
     spec = {
         "cidr": "172.30.0.0/16",
         "vxlanMode": "Never",
@@ -133,7 +134,8 @@ def pool_without_encapsulation(api: Api) -> Iterator[None]:
 
 @contextmanager
 def address_not_announced(api: Api, node: str) -> Iterator[None]:
-    """A Windows node announces no address, as where its Calico writes into another datastore."""
+    """Remove the announced address of a Windows node, as if its Calico wrote into another
+    datastore."""
     path = f"/api/v1/nodes/{node}"
     before = api("GET", path)["metadata"]["annotations"][ADDRESS]
     api.merge(path, {"metadata": {"annotations": {ADDRESS: None}}})
@@ -143,7 +145,8 @@ def address_not_announced(api: Api, node: str) -> Iterator[None]:
 
 @contextmanager
 def _on_windows(api: Api, change: dict[str, Any], back: dict[str, Any]) -> Iterator[None]:
-    """The DaemonSet on Windows is changed, and no pod of it is replaced, while the operator looks away."""
+    """Change the DaemonSet on Windows without replacing its pods, while the operator is scaled
+    down."""
     strategy = api("GET", ON_WINDOWS)["spec"]["updateStrategy"]
     with no_operator(api):
         api.merge(
@@ -157,7 +160,7 @@ def _on_windows(api: Api, change: dict[str, Any], back: dict[str, Any]) -> Itera
 
 @contextmanager
 def plugin_not_installed(api: Api) -> Iterator[None]:
-    """calico-node-windows does not install Calico's CNI plugin any more."""
+    """Let calico-node-windows no longer install Calico's CNI plugin."""
     before = api("GET", ON_WINDOWS)["spec"]["template"]["spec"]["initContainers"]
     kept = [container for container in before if container["name"] != "install-cni"]
 
@@ -170,7 +173,7 @@ def plugin_not_installed(api: Api) -> Iterator[None]:
 
 @contextmanager
 def windows_laid_by_the_operator(api: Api) -> Iterator[None]:
-    """The DaemonSet on Windows is the Installation's."""
+    """Make the Installation the owner of the DaemonSet on Windows."""
     uid = api("GET", "/apis/operator.tigera.io/v1/installations/default")["metadata"]["uid"]
     owner = {
         "apiVersion": "operator.tigera.io/v1",
@@ -186,7 +189,7 @@ def windows_laid_by_the_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def ipip_turned_on(api: Api) -> Iterator[None]:
-    """IPIP is turned on in FelixConfiguration."""
+    """Turn IPIP on in FelixConfiguration."""
     path = "/apis/projectcalico.org/v3/felixconfigurations/default"
     api.merge(path, {"spec": {"ipipEnabled": True}})
     yield
@@ -195,7 +198,7 @@ def ipip_turned_on(api: Api) -> Iterator[None]:
 
 @contextmanager
 def wireguard(api: Api, node: str = "") -> Iterator[None]:
-    """WireGuard is on, and Linux nodes, and the one that is named, have a key."""
+    """Turn WireGuard on, and give keys to the Linux nodes and to the named node."""
     felix = "/apis/projectcalico.org/v3/felixconfigurations/default"
     having = [*LINUX_NODES, *([node] if node else [])]
     key = "projectcalico.org/WireguardPublicKey"
@@ -213,7 +216,7 @@ def wireguard(api: Api, node: str = "") -> Iterator[None]:
 
 @contextmanager
 def ebpf(api: Api) -> Iterator[None]:
-    """Felix is told to run eBPF; the lab's Linux nodes carry packets as before."""
+    """Configure Felix for eBPF; the lab's Linux nodes carry packets as before."""
     felix = "/apis/projectcalico.org/v3/felixconfigurations/default"
     api.merge(felix, {"spec": {"bpfEnabled": True}})
     yield
@@ -222,7 +225,8 @@ def ebpf(api: Api) -> Iterator[None]:
 
 @contextmanager
 def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
-    """A Linux pod has an address of IPv6 beside its own, and so has a pod of a Windows node, or of ``all``."""
+    """Give a Linux pod an additional IPv6 address, and also a pod of this Windows node, or of all
+    of them."""
     pods = "/api/v1/namespaces/default/pods"
 
     def both(name: str) -> None:
@@ -254,7 +258,7 @@ def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
 
 @contextmanager
 def calico_runs_for_days(api: Api) -> Iterator[None]:
-    """The containers of calico-node on Windows nodes say that they began long ago."""
+    """Make the containers of calico-node on Windows nodes report a start time long ago."""
     pods = "/api/v1/namespaces/calico-system/pods"
     there = api("GET", f"{pods}?labelSelector=k8s-app=calico-node-windows")["items"]
     for pod in copy.deepcopy(there):
@@ -272,7 +276,7 @@ def calico_runs_for_days(api: Api) -> Iterator[None]:
 
 @contextmanager
 def labels_of_aks(api: Api) -> Iterator[None]:
-    """Nodes have the label by which AKS' are known."""
+    """Give nodes the label by which nodes of AKS are recognised."""
     for name in LINUX_NODES:
         api.merge(
             f"/api/v1/nodes/{name}",
@@ -288,7 +292,7 @@ def labels_of_aks(api: Api) -> Iterator[None]:
 
 @contextmanager
 def pods_of_others(api: Api) -> Iterator[None]:
-    """Each Windows node has a pod of somebody's."""
+    """Run a pod of another owner on each Windows node."""
     with contextlib.ExitStack() as pods:
         for node in NANOSERVER:
             pods.enter_context(_windows_pod(api, node, f"others-on-{node}", "default", {}))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the suite as a process on the lab of a row, and reports where its verdicts differ from
-the row."""
+"""Runs the suite, as a process, on a lab that a row describes, and reports where its verdicts
+differ from the row."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tests.detection.table import OUTSIDE, RED, Row, Table, kinds_of
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
 READY_WITHIN = 60.0
-"""Seconds; only a lab that hangs is caught."""
+"""s. A limit that only a hanging lab exceeds."""
 RUN_WITHIN = 1200.0
-"""Seconds; only a run that hangs is caught."""
+"""s. A limit that only a hanging run exceeds."""
 ASK_WITHIN = 60.0
-"""Seconds for one command of the lab."""
+"""s. The time limit of one command on the lab."""
 
 
 def _environment() -> dict[str, str]:
@@ -53,7 +53,7 @@ class Lab:
     kubeconfig: Path
 
     def hybridlab(self, *arguments: str) -> str:
-        """``hybridlab faults ...`` on it; its output.  Raises RuntimeError."""
+        """Run ``hybridlab faults ...`` on this lab and return its output. Raise RuntimeError."""
         command = [
             sys.executable,
             "-m",
@@ -79,7 +79,7 @@ class Lab:
 
     @contextmanager
     def faults(self, faults: tuple[str, ...]) -> Iterator[None]:
-        """These are in place; afterwards none is."""
+        """Inject these faults for the length of the block; afterwards no fault is active."""
         try:
             for fault in faults:
                 self.hybridlab("inject", *fault.split())
@@ -91,7 +91,7 @@ class Lab:
 
 @contextmanager
 def lab(folder: Path, overrides: tuple[str, ...], tap: str, *, profile: str) -> Iterator[Lab]:
-    """Start a lab, with a tap where one is named, and end it."""
+    """Start a lab, with a tap if a name is given, and end it after the block."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
     start = [str(Path(__file__).with_name("tapped_lab.py")), tap]
@@ -123,7 +123,7 @@ def lab(folder: Path, overrides: tuple[str, ...], tap: str, *, profile: str) -> 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run said."""
+    """The result of a run."""
 
     report: dict[str, Any]
     exit_code: int
@@ -132,7 +132,7 @@ class Outcome:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """Verdicts of the claims that were selected and have a test."""
+        """Map the selected claims that have a test to their verdicts."""
         return {
             claim["id"]: claim["verdict"]
             for claim in self.report["claims"]
@@ -141,21 +141,23 @@ class Outcome:
 
     @property
     def builds(self) -> dict[str, str]:
-        """Windows node to its build, as decisions name it: ``20348``."""
+        """Map each Windows node to its build in the form of decisions: ``20348``."""
         nodes = self.report["facts"]["nodes"]
         return {
             node["name"]: str(node["windows_build"][0]) for node in nodes if node["windows_build"]
         }
 
     def claim(self, claim: str) -> dict[str, Any]:
-        """What the report has of a claim."""
+        """Return the report's entry of a claim."""
         found: dict[str, Any] = next(item for item in self.report["claims"] if item["id"] == claim)
         return found
 
     def first_lines(self, claim: str) -> list[str]:
-        """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself.
+        """Return the first lines of the reasons of a claim's results that are not CONFIRMED, and of
+        the claim itself.
 
-        Where a first line says what is wrong where, the path that stands below it is a line, too, with what was seen.
+        If a first line names the problem and its place, the line of the path below it, with the
+        observation, is included as well.
         """
         found = self.claim(claim)
         results = [result for result in found["results"] if result["verdict"] != "CONFIRMED"]
@@ -175,12 +177,13 @@ class Outcome:
 
     @property
     def conclusions(self) -> list[str]:
-        """Conclusions about the failed layer."""
+        """Return the conclusions about the failed layer."""
         told = [test["explanation"] for test in self.report["tests"] if test["explanation"]]
         return [each["lines"]["layer"] for each in told if "layer" in each["lines"]]
 
     def red_pairs(self, claim: str) -> set[tuple[str, str]]:
-        """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
+        """Return the pairs of nodes between which a claim was violated; a name is empty if that end
+        is no pod."""
         found = next(item for item in self.report["claims"] if item["id"] == claim)
         decisions = [each for result in found["results"] for each in result["decisions"]]
         return {
@@ -190,7 +193,7 @@ class Outcome:
         }
 
     def measured(self, claim: str, name: str) -> list[float]:
-        """Figures that a claim's results kept under a name."""
+        """Return the figures that a claim's results stored under a name."""
         found = self.claim(claim)
         return [
             float(result["measured"][name])
@@ -211,7 +214,7 @@ def run(  # noqa: PLR0917
     watch: bool = True,
     options: tuple[str, ...] = (),
 ) -> Outcome:
-    """``pytest --kubeconfig=...`` on it."""
+    """Run ``pytest --kubeconfig=...`` on a lab."""
     reports = folder / "reports"
     patience = folder / "timings.yaml"
     plain = yaml.safe_load(TIMINGS.read_text(encoding="utf-8"))
@@ -246,10 +249,11 @@ def run(  # noqa: PLR0917
 
 
 def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = True) -> list[str]:
-    """Lines ``claim: expected | observed`` with the observed first line; none: as the row says.
+    """Return lines ``claim: expected | observed``, with the observed first line, for all
+    differences from the row.
 
-    ``as_written``: the claims of the row ran, and no others, so that its exit code holds as well.  Otherwise tests of
-    its claims may decide others, of which it says nothing.
+    ``as_written``: exactly the claims of the row ran, so that its exit code applies as well.
+    Otherwise tests of its claims may decide other claims, which the row does not mention.
     """
     wanted = {claim for claim in table.clean if not row.claims or claim in row.claims}
     seen = outcome.verdicts
@@ -303,7 +307,7 @@ def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = 
 
 
 def conclusion_lines(row: Row, conclusions: list[str]) -> list[str]:
-    """Lines for kinds of conclusions that nothing led to, and for wrong conclusions."""
+    """Return lines for kinds of conclusions that no failure led to, and for wrong conclusions."""
     by_kind = {text: kinds_of(text) for text in conclusions}
     named = {kind for kinds in by_kind.values() for kind in kinds}
     expected = {kind for kinds in row.concludes for kind in kinds.split(" or ")}
@@ -321,7 +325,8 @@ def conclusion_lines(row: Row, conclusions: list[str]) -> list[str]:
 
 
 def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
-    """Lines for red reasons that do not name the one node that is wrong, and for builds that differ from the row."""
+    """Return lines for red reasons that do not name the one wrong node, and for builds that differ
+    from the row."""
     own = outcome.builds.get(row.node)
     lines = []
     for claim, verdict in (row.expect | row.on_node).items():
@@ -349,7 +354,8 @@ def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
 
 @contextmanager
 def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> Iterator[None]:
-    """service-backend-missing for each Service of a run, at these nodes, as soon as it exists."""
+    """Inject service-backend-missing at these nodes for each Service of a run, as soon as the
+    Service exists."""
     if not nodes:
         yield
         return
@@ -363,7 +369,7 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> It
             not meta["namespace"].startswith("calico-demo")
             or service["spec"].get("clusterIP") == "None"
         ):
-            return  # not the run's, or headless: no node sends it anywhere
+            return  # not the run's Service, or headless: no node forwards its traffic
         for entry in nodes:
             node, _, ending = entry.partition(" for ")
             if not meta["name"].endswith(ending):
@@ -379,7 +385,7 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> It
                     meta["uid"],
                 ):
                     raise
-                return  # its test was over sooner
+                return  # its test ended first
 
     try:
         with lab_api.on_each(api, "/api/v1/services", inject):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests that each row runs, and the claims that these tests decide, from one collection of
-the suite without a lab."""
+"""Finds out which tests each row runs, and which claims these tests decide, by one collection of
+the suite that starts no lab."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[Tests()
 
 
 def row_tests(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[str]]]:
-    """Name of a row to the tests that it runs (``suites/...::test_...[...]``), each with the claims that it decides."""
+    """Map each row to its tests (``suites/...::test_...[...]``), each with the claims that it
+    decides."""
     rows = tuple(rows)
     words = json.dumps(sorted({row.only for row in rows}))
     done = subprocess.run(

@@ -2,9 +2,9 @@
 """Reads rows/*.yaml: the verdict that every claim must have on a healthy lab, and on each lab that
 is wrong on purpose.
 
-A file is an area, like a folder of suites/: it has the verdicts of its claims on healthy labs, and
-the rows about them. layers.yaml says which areas depend on the layer that a row breaks. This module
-decides nothing about runs; it refuses a table that contradicts itself.
+A file is an area, like a folder of suites/. It contains the clean verdicts of the area's claims,
+and the rows about these claims. layers.yaml defines which areas depend on what a row breaks. This
+module does not judge runs; it refuses a table that contradicts itself.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ LAYERS = Path(__file__).with_name("layers.yaml")
 CONCLUSIONS: dict[str, str] = fast_yaml.load(
     Path(__file__).with_name("conclusions.yaml").read_text(encoding="utf-8")
 )
-"""Maps a kind of conclusion about the failed layer to words that only this kind has."""
+"""Map each kind of conclusion about the failed layer to words that only this kind contains."""
 RED = ("VIOLATED", "UNMET", "LIFTED", "ADVISED")
-"""Verdicts that say: this cluster does not do what the claim states."""
+"""Verdicts which state that the cluster does not do what the claim states."""
 REASONED = ("NOT_RUN", "ADVISED")
-"""Verdicts for which a row must also state words of a claim's reason."""
+"""Verdicts for which a row must also give words of the reason."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
 DEFAULT = "default"
-"""Profile of rows that name none."""
+"""The profile of rows that name none."""
 OUTSIDE = "198.51.100.10"
-"""The host outside the cluster, unless a lab's settings name another."""
+"""The default address of the host outside the lab's cluster."""
 FIELDS = {
     "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "tap", "faults", "edit",
     "on_service", "claims", "options", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
@@ -41,90 +41,93 @@ FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One lab, what is wrong on it, and what the suite must make of that."""
+    """One lab, what is wrong with it, and what the suite must report about it."""
 
     name: str
     layer: str
-    """What of the cluster is wrong; a layer of layers.yaml."""
+    """The broken part of the cluster: a layer of layers.yaml."""
     what: str
-    """What is wrong, for the documentation."""
+    """The defect, in words for the documentation."""
     why: str = ""
-    """Why only some claims or tests run; empty if all run, or all of the layer's areas."""
+    """The reason why only some claims or tests are run; empty: all are run, or all of the layer's
+    areas."""
     node: str = ""
-    """The only node that is wrong: every red reason names it, and only its build is red. Empty
-    if there is no such node."""
+    """The only wrong node: every red reason names it, and only its build is red; empty: there is no
+    such node."""
     on_node: dict[str, str] = field(default_factory=dict)
-    """Maps a claim to the verdict of the node's build, if another build decides the claim's own
-    verdict."""
+    """Map each claim to the verdict that the node's build must have, if another build decides the
+    claim's own verdict."""
     profile: str = DEFAULT
-    """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
+    """The value of ``hybridlab up --profile``; claims that the row does not mention must have the
+    profile's clean verdicts."""
     set: tuple[str, ...] = ()
-    """``hybridlab up --set``."""
+    """The values of ``hybridlab up --set``."""
     tap: str = ""
-    """Name of a tap (``taps/table.py``), and its way where it has several."""
+    """The name of a tap (``taps/table.py``), followed by its way if it has several."""
     faults: tuple[str, ...] = ()
-    """``hybridlab faults inject``, before the run."""
+    """The arguments of ``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (``*_edits.py``, policies_of_others.py), before or during the run;
-    ``NAME NODE`` where it is one of a node."""
+    """The name of a change through the API (``*_edits.py``, policies_of_others.py) before or during
+    the run; ``NAME NODE`` for a change of one node."""
     on_service: tuple[str, ...] = ()
-    """Nodes on which every Service of the run gets service-backend-missing as soon as it is created; ``NODE for TEXT``:
-    only Services whose names end so."""
+    """The nodes on which every Service of the run gets service-backend-missing as soon as it is
+    created; ``NODE for TEXT``: only Services whose names end with TEXT."""
     external_target: str = OUTSIDE
-    """``pytest --external-target``; empty: none."""
+    """The value of ``pytest --external-target``; empty: the option is not given."""
     claims: tuple[str, ...] = ()
-    """Claims to run; none means all. In the file: ``all``, a list, or nothing for the claims of
-    the layer's areas."""
+    """The claims to run; none: all. In the file: ``all``, a list, or nothing for the claims of the
+    layer's areas."""
     options: tuple[str, ...] = ()
-    """Further options of pytest, for claims that run only with them."""
+    """Further options of pytest, for claims that run only with these options."""
     workers: int = 0
-    """``pytest -n``. 0 means two workers, as ``-n auto`` would choose: a Windows node has room
-    for the agents of two."""
+    """The value of ``pytest -n``; 0: two workers, as ``-n auto`` would choose, since a Windows node
+    has room for the agents of two."""
     timings: dict[str, str] = field(default_factory=dict)
-    """Entries of both operating systems that differ from timings.yaml."""
+    """Timings of both operating systems that differ from timings.yaml."""
     only: str = ""
-    """``pytest -k``: which tests of its claims; empty: all of them."""
+    """The value of ``pytest -k``, which selects tests of the claims; empty: all tests."""
     expect: dict[str, str] = field(default_factory=dict)
-    """Claim to the verdict that it must have."""
+    """Map each claim to the verdict that it must have."""
     may: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Maps a claim to other verdicts that it may have, because the timing or placement of two
-    workers decides."""
+    """Map claims to other allowed verdicts, since timing or placement with two workers decides."""
     whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Maps a claim that the row does not expect to the verdicts that it may have when all claims
-    run on this lab, if they differ from a healthy lab's."""
+    """Map other claims to the verdicts that they may have when all claims run on this lab, if these
+    are not the healthy verdicts."""
     says: dict[str, str] = field(default_factory=dict)
-    """Claim to a regular expression that the first line of one of its reasons must match."""
+    """Map each claim to a regular expression that the first line of one of its reasons must
+    match."""
     red_on: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Maps a claim to the nodes of its violated decisions: each such decision has one of them as
-    an end, and each of them is an end of one."""
+    """Map each claim to the nodes of its violated decisions: each such decision has one of these
+    nodes at an end, and each of these nodes has such a decision."""
     records: dict[str, str] = field(default_factory=dict)
-    """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
+    """Map each claim to ``NAME >= NUMBER``, a condition that one of its measurements must meet."""
     known: dict[str, str] = field(default_factory=dict)
-    """Maps a claim to a regular expression for each known issue that explains it, in order,
-    joined by " & "; empty if none explains it."""
+    """Map each claim to the known issues that explain it: a regular expression for each, in order,
+    with " & " between them; empty: no issue explains it."""
     concludes: tuple[str, ...] = ()
-    """Kinds of conclusions (conclusions.yaml) that failures lead to, each at least once and no
-    other; ``A or B`` where timing alone decides; empty: not asked."""
+    """The kinds of conclusions (conclusions.yaml) that failures lead to, each at least once, and no
+    other kind; ``A or B`` if only timing decides; empty: not checked."""
     exit: int = 0
 
     @property
     def parallel(self) -> int:
-        """Number of workers."""
+        """Return the number of workers."""
         return self.workers or 2
 
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
-        """The settings by which a row's lab is chosen."""
+        """Return the settings by which a row's lab is chosen."""
         return (self.profile, self.set, self.tap)
 
     @property
     def long(self) -> bool:
-        """Whether every test of the suite runs: minutes, twice as many where it differs and is run once more."""
+        """Return whether the row runs every test of the suite: this takes minutes, and twice as
+        long if the result differs and is run again."""
         return not self.claims and not self.only
 
     @property
     def named(self) -> frozenset[str]:
-        """Claims about which it says something."""
+        """Return the claims that the row mentions."""
         return frozenset(
             (
                 *self.expect,
@@ -138,18 +141,20 @@ class Row:
         )
 
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
-        """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
+        """Return the verdicts that a claim may have in this row; ``healthy`` are the possible
+        verdicts on a healthy lab."""
         if claim in self.whole:
             return self.whole[claim]
         wanted = (self.expect[claim],) if claim in self.expect else healthy
         return (*wanted, *self.may.get(claim, ()))
 
     def of_all_claims(self) -> Row:
-        """The row with every claim and test run: what no row names must be as on a healthy lab."""
+        """Return the row with every claim and test. Claims that the row does not mention must be as
+        on a healthy lab."""
         return replace(self, claims=(), only="", why="")
 
     def of_one_claim(self, claim: str) -> Row:
-        """The row with one claim run alone."""
+        """Return the row with only this claim."""
         kept: dict[str, Any] = {
             name: {one: value for one, value in getattr(self, name).items() if one == claim}
             for name in ("expect", "may", "on_node", "says", "red_on", "records", "known")
@@ -164,7 +169,7 @@ class Row:
 
 
 def kinds_of(conclusion: str) -> list[str]:
-    """The kinds of a conclusion about the failed layer."""
+    """Return the kinds of a conclusion about the failed layer."""
     return [kind for kind, words in CONCLUSIONS.items() if words in conclusion]
 
 
@@ -173,9 +178,9 @@ class Layer:
     """A part of a cluster that can be wrong."""
 
     areas: tuple[str, ...]
-    """Areas whose claims depend on it."""
+    """The areas whose claims depend on it."""
     files: tuple[str, ...]
-    """How the paths of files begin whose change may change its rows."""
+    """The beginnings of paths of files whose change may change its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,38 +188,40 @@ class Table:
     """The whole table."""
 
     clean: dict[str, str]
-    """Claim to verdict on a healthy lab of the default profile; every claim that has a test."""
+    """Map every claim that has a test to its verdict on a healthy lab of the default profile."""
     rows: tuple[Row, ...]
     areas: dict[str, str] = field(default_factory=dict)
-    """Claim to its area."""
+    """Map each claim to its area."""
     layers: dict[str, Layer] = field(default_factory=dict)
     profiles: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Other profile to the verdicts on a healthy lab of it that differ from these."""
+    """Map each other profile to the verdicts on its healthy lab that differ from the default
+    profile's."""
     by_chance: dict[str, str] = field(default_factory=dict)
-    """Claim to what a healthy lab may say of it instead, because timing alone decides it."""
+    """Map claims to another possible verdict on a healthy lab, since only timing decides."""
 
     def clean_of(self, profile: str) -> dict[str, str]:
-        """Claim to verdict on a healthy lab of a profile."""
+        """Map each claim to its verdict on a healthy lab of a profile."""
         return self.clean | self.profiles.get(profile, {})
 
     def healthy(self, claim: str, profile: str = DEFAULT) -> tuple[str, ...]:
-        """Verdicts that a claim may have on a healthy lab of a profile."""
+        """Return the possible verdicts of a claim on a healthy lab of a profile."""
         clean = self.clean_of(profile)[claim]
         return (clean, self.by_chance[claim]) if claim in self.by_chance else (clean,)
 
     def red(self, claim: str) -> list[tuple[Row, str]]:
-        """Rows in which a claim must be red."""
+        """Return the rows in which a claim must be red, each with the verdict."""
         return [(row, row.expect[claim]) for row in self.rows if row.expect.get(claim) in RED]
 
     def concerning(self, claim: str) -> list[Row]:
-        """Rows that run a claim, each with this claim alone."""
+        """Return the rows that run a claim, each reduced to this claim."""
         return [
             row.of_one_claim(claim) for row in self.rows if not row.claims or claim in row.claims
         ]
 
 
 def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
-    """The table, from the files of a folder.  Raises ValueError for what contradicts itself, naming file and row."""
+    """Return the table from the files of a folder. Raise ValueError, with file and row, if it
+    contradicts itself."""
     files = {
         path.name: fast_yaml.load(path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.yaml"))
@@ -260,12 +267,12 @@ def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
 
 @functools.cache
 def shipped() -> Table:
-    """Return the table of the checkout, read once for a process; callers change nothing of it."""
+    """Return the table of the checkout, which a process reads once; callers must not change it."""
     return read()
 
 
 def _joined(files: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """A section of all files.  Raises ValueError for what two of them say."""
+    """Return a section of all files as one. Raise ValueError if two files have the same entry."""
     found: dict[str, Any] = {}
     for file, plain in files.items():
         twice = sorted(set(found) & set(plain.get(section, {})))
@@ -276,7 +283,7 @@ def _joined(files: Mapping[str, Any], section: str) -> dict[str, Any]:
 
 
 def _profiles(files: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Map a profile to the entries of all files about it."""
+    """Map each profile to the entries of all files about it."""
     found: dict[str, dict[str, str]] = {}
     for plain in files.values():
         for name, given in plain.get("profiles", {}).items():
@@ -285,7 +292,8 @@ def _profiles(files: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _rows(name: str, given: dict[str, Any], table: Table) -> list[Row]:
-    """One row, or with ``each`` one for every node that it names, where ``{node}`` is the node's name."""
+    """Return one row; with ``each``, return one row for every node that it names, with the node's
+    name in place of ``{node}``."""
     if "each" not in given:
         return [_row(name, given, table)]
     row = _row(name, {key: value for key, value in given.items() if key != "each"}, table)
@@ -373,7 +381,8 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
 
 
 def _claims(given: Mapping[str, Any], table: Table) -> tuple[str, ...]:
-    """Those that a row names; all; or, where it names none, those of its layer's areas."""
+    """Return the claims that a row names; all claims; or, if the row names none, the claims of its
+    layer's areas."""
     if given.get("claims") == "all":
         return ()
     if "claims" in given:
@@ -383,7 +392,7 @@ def _claims(given: Mapping[str, Any], table: Table) -> tuple[str, ...]:
 
 
 def _verdicts(given: Mapping[str, str | list[str]]) -> dict[str, tuple[str, ...]]:
-    """Map a claim to its verdicts; a file may give a single one without a list."""
+    """Map each claim to its verdicts; in the file, a single verdict needs no list."""
     return {
         claim: (value,) if isinstance(value, str) else tuple(value)
         for claim, value in given.items()

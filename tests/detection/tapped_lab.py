@@ -2,9 +2,9 @@
 """Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up
 ...``. An empty TAP means no tap.
 
-The taps are values of ``tests/detection/taps``; no command for users knows them. The lab has a
-session of its own, so that Ctrl-C reaches only pytest. The lab ends with the thread that started
-it, however that ends.
+An empty TAP means no tap. The taps are the values of ``tests/detection/taps``; labs of users know
+none of them. The lab has its own session, so that Ctrl-C reaches only pytest. It ends with the
+thread that started it, in every case.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world for tests of taps: real parts of a lab, which are not running and get objects by
-hand."""
+"""A small world for taps: real parts of a lab that do not run, and get their objects from the
+test."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESOURCES = {"KubernetesNetworkPolicy": KUBERNETES, "NetworkPolicy": CALICO}
 
 
 class World:
-    """Typha, Felixes, gates and seams of a lab, with one tap and two namespaces of a run."""
+    """Typha, Felixes, gates and seams of a lab, with one tap, and two namespaces of a run."""
 
     def __init__(self, tap: Put | None, profile: str = "default") -> None:
         loaded = cached_profile(profile)
@@ -86,19 +86,19 @@ class World:
         self.zone.append(zone)
 
     def hear(self, resource: str, obj: Obj, *, gone: bool = False) -> None:
-        """An object comes, changes or goes."""
+        """Add, change or remove an object."""
         followed = self.followed[resource]
         self.typha._update(followed, obj, None if gone else followed.convert(obj))
 
     def policy(self, obj: Obj, *, gone: bool = False) -> None:
-        """A policy of Kubernetes or Calico comes, changes or goes."""
+        """Add, change or remove a policy of Kubernetes or Calico."""
         resource = {"GlobalNetworkPolicy": GLOBAL, "NetworkPolicy": CALICO}.get(
             obj["kind"], KUBERNETES
         )
         self.hear(resource, {**obj, "kind": obj["kind"].removeprefix("Kubernetes")}, gone=gone)
 
     def pod(self, name: str, node: str, **labels: str) -> str:
-        """A pod of the run comes, or has other labels; return its uid."""
+        """Add a pod of the run, or change its labels; return its uid."""
         pod = named(name, OURS, labels=labels)
         address = f"192.168.0.{sum(map(ord, name)) % 250}"
         self.hear("pods", {**pod, "spec": {"nodeName": node}, "status": {"podIP": address}})
@@ -110,7 +110,7 @@ class World:
         return sorted(map(str, felix.faults.applying(self.graph.keys_for(uid), uid)))
 
     def read(self, name: str) -> list[Policy]:
-        """Return the policies of a name as the graph has them."""
+        """Return the policies with this name that the graph has."""
         return [policy for key, policy in self.graph.policies.items() if key.name == name]
 
     def members(self, key: PolicyKey, node: str) -> list[str]:
@@ -136,7 +136,7 @@ def kubernetes(name: str, pods: Obj, ingress: list[Any], namespace: str = OURS) 
 
 
 def calico(name: str, selector: str, *ingress: Obj, namespace: str = OURS, **spec: Any) -> Obj:
-    """Return a policy of Calico, of a namespace or of none."""
+    """Return a policy of Calico, in a namespace or without one."""
     kind = "NetworkPolicy" if namespace else "GlobalNetworkPolicy"
     rules = [{"action": "Allow", **rule} for rule in ingress]
     spec = {"selector": selector, "types": ["Ingress"], "ingress": rules, **spec}

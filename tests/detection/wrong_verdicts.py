@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let the real judge decide on a real lab while its probes break, and count its verdicts; then the
+"""Asks the real judge on a real lab while its probes break, and counts its answers; then does the
 same with the naive method.
 
 ``python -m tests.detection.wrong_verdicts`` makes 1,024 attempts with each method and writes
@@ -44,15 +44,15 @@ TIMINGS = Path(__file__).with_name("wrong_verdicts.yaml")
 PAIRS = 4
 PROFILE = "ten-nodes"
 LATE = 5.0
-"""s.  How late policy is in the break of that name."""
+"""s. The delay of policy in the break policy-late."""
 MID = 0.15
-"""s.  From the question to what happens in its midst."""
+"""s. The time from the question to an event during the question."""
 PASSES_AFTER = 0.8
-"""s.  After which a passing fault that cannot be counted is healed."""
+"""s. The time after which a passing fault that cannot be counted is healed."""
 
 
 class WallClock:
-    """``time.time`` of this process, which can be made to jump."""
+    """The ``time.time`` of this process, which tests can make jump."""
 
     def __init__(self) -> None:
         self._true = time.time
@@ -78,7 +78,7 @@ CLOCK = WallClock()
 
 @dataclass
 class Question:
-    """How one case is asked: by the judge, or by the naive method."""
+    """Asks one case: by the judge, or by the naive method."""
 
     pair: NodePair
     case: Case
@@ -95,7 +95,7 @@ class Question:
         return f"{part}-{self.case.target}"
 
     def judge(self) -> Result:
-        """What the judge says."""
+        """Return the judge's result."""
         pair, case = self.pair, self.case
         cold = (
             Prober(pair.kube, pair.folder, pair.settings, limits=LIMITS)
@@ -104,9 +104,8 @@ class Question:
         )
         prober = cold or pair.prober
         timings = pair.settings.timings
-        if (
-            case.broken.fault == "policy-late" and case.span == "passing"
-        ):  # a budget that is above the delay
+        # the budget is longer than the delay
+        if case.broken.fault == "policy-late" and case.span == "passing":
             timings = load_timings(self.patience, lab=True)
         expect = replace(pair.expect, prober=prober, timings=timings)
         source = pair.subject(case.source)
@@ -138,7 +137,7 @@ class Question:
             blocked(expect, source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:
-        """What the naive method says."""
+        """Return the naive method's result."""
         pair, case = self.pair, self.case
         naive = Naive(pair.kube, give_up=1, patience=4.0)
         target = pair.by_name(self.server) if case.broken.by_name else pair.server(self.server)
@@ -169,7 +168,8 @@ class Question:
         return Result(case=self.case, answer=answer, line=line, seconds=seconds)  # type: ignore[arg-type]
 
     def _in_time(self, answer: str, line: str, seconds: float) -> tuple[str, str]:
-        """A late change that is confirmed before it can have taken effect is confirmed wrongly."""
+        """Return an error if a late change was confirmed before it could have taken effect;
+        otherwise return the answer unchanged."""
         if answer == "CONFIRMED" and self.case.true and seconds < LATE - 0.5:
             return (
                 "ERROR",
@@ -181,7 +181,7 @@ class Question:
 
     @contextlib.contextmanager
     def _wrong(self) -> Iterator[None]:
-        """The break, from before the question to after the answer."""
+        """Apply the break from before the question until after the answer."""
         how = {"policy-late": self._late, "pod-restarts": self._restart, "": self._jump}
         with how.get(self.case.broken.fault, self._fault)():
             yield
@@ -205,7 +205,8 @@ class Question:
 
     @contextlib.contextmanager
     def _late(self) -> Iterator[None]:
-        """Policy is late on the server's node; the change that the case expects is made now, or never."""
+        """Delay policy on the server's node. The change that the case expects is made now if the
+        case is true, otherwise never."""
         pair, case, name = self.pair, self.case, self.server
         node = pair.workloads[name].node
         if case.expected == "allow":
@@ -221,7 +222,7 @@ class Question:
 
     @contextlib.contextmanager
     def _restart(self) -> Iterator[None]:
-        """The source's or the server's container is killed in the midst."""
+        """Kill the source's or the server's container during the question."""
         pair = self.pair
         name = f"subject-{self.case.source}" if self.case.span == "lasting" else self.server
         pod = pair.workloads[name]
@@ -235,7 +236,7 @@ class Question:
         for active in pair.ask(op="active"):
             if active["parameters"].get("pod") == parameters["pod"]:
                 pair.ask(op="heal", id=active["id"])
-        if not self.judged:  # the naive method needs no path that was seen open before
+        if not self.judged:  # the naive method needs no path that was observed open before
             pair.replace(name)
             return
         end = time.monotonic() + 90
@@ -259,7 +260,8 @@ class Question:
 
 
 def _settle(pair: NodePair, case: Case, name: str, *, closed: bool) -> None:
-    """Until the path has been for a while as it should be before, or after, the case: what waits may still come."""
+    """Wait until the path has had, for a while, the state that it needs before or after the case,
+    since delayed changes may still take effect."""
     ask = Attempt(
         source=pair.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=pair.server(name)
     )
@@ -284,7 +286,7 @@ def run(
     where: Sequence[NodePair],
     ask: Callable[[NodePair, Case], Result],
 ) -> list[Result]:
-    """Each case on whichever pair is free; those of one break after those of another."""
+    """Run each case on the next free pair, one break after the other."""
     free: Queue[NodePair] = Queue()
     for pair in where:
         free.put(pair)
@@ -293,9 +295,8 @@ def run(
         pair = free.get()
         try:
             return ask(pair, case)
-        except (
-            Exception
-        ) as error:  # an error of the pair's own: the other cases are not lost with it
+        # an error of this pair must not lose the other cases
+        except Exception as error:
             return Result(case=case, answer="ERROR", line=_line(error), seconds=0.0)
         finally:
             free.put(pair)
@@ -321,7 +322,8 @@ def run(
 def measure(
     chosen: Sequence[Case], folder: Path, labs: int = 1
 ) -> tuple[list[Result], list[Result]]:
-    """(the judge's results, the naive method's), the breaks shared out among so many labs at once."""
+    """Return the judge's results and the naive method's results; the breaks are divided among this
+    number of labs, which run at the same time."""
     names = list(dict.fromkeys(case.broken.name for case in chosen))
     shares = [
         [case for case in chosen if names.index(case.broken.name) % labs == number]
@@ -343,7 +345,7 @@ def measure(
 
 
 def _measure(chosen: Sequence[Case], folder: Path) -> tuple[list[Result], list[Result]]:
-    """On one lab of their own."""
+    """Measure on a lab that is started for this purpose."""
     if not chosen:
         return [], []
     folder.mkdir()
@@ -418,7 +420,7 @@ pods share the kernel's wall clock, so the clock jump is made in the judge's pro
 
 
 def page(ours: Sequence[Result], naive: Sequence[Result], load: str) -> str:
-    """The document."""
+    """Return the text of the document."""
     text = HEAD.format(
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"), machine=machine.describe(), load=load,
         ours=len(ours), wrong=sum(r.wrong for r in ours), misnamed=sum(r.misnamed for r in ours), naive=len(naive),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the files that a run leaves in its folder with reports/README.md."""
+"""The content of a run's folder according to reports/README.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ README = Path(__file__).parents[2] / "reports" / "README.md"
 
 
 def told() -> list[str]:
-    """Names as the first column of its table has them; ``attachments/<test>/`` is the folder ``attachments/``."""
+    """Return the names in the first column of the page's table; ``attachments/<test>/`` counts as
+    the folder ``attachments/``."""
     rows = [
         line.split("|")[1]
         for line in README.read_text(encoding="utf-8").splitlines()
@@ -22,6 +23,6 @@ def told() -> list[str]:
 
 
 def untold(folder: Path) -> list[str]:
-    """Names of what a run left and the page does not name."""
+    """Return the names of files that a run left and the page does not mention."""
     left = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
     return [name for name in left if not any(fnmatch(name, pattern) for pattern in told())]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy from objects alone, without a cluster: the policy of each pod, and the verdict on packets.
+"""Policy from objects only, without a cluster: the policy of each pod, and the verdicts on packets.
 
-This uses the same graph and renderers as a lab's Felixes, fed from manifests.
+The objects come from manifests. The graph and the renderers are those of a lab's Felixes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -47,7 +47,7 @@ _POLICIES: Mapping[tuple[str, str], Callable[[Obj], Policy | None]] = {
     },
 }
 _WITHOUT_MEANING = frozenset({"HostEndpoint", "Node", "Service", "List"})
-"""Kinds that policy at pods does not depend on."""
+"""Kinds that have no effect on policy at pods."""
 
 
 class UnknownKind(ValueError):
@@ -59,7 +59,7 @@ class UnknownKind(ValueError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A pod that policy is about."""
+    """A pod to which policy applies."""
 
     uid: str
     namespace: str
@@ -72,7 +72,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class WindowsPolicy:
-    """What a pod on a Windows node gets."""
+    """The policy of a pod on a Windows node."""
 
     acls: tuple[Acl, ...]
     left_out: tuple[LeftOut, ...]
@@ -80,22 +80,22 @@ class WindowsPolicy:
 
 @dataclass
 class Objects:
-    """Everything that policy depends on, taken in object by object."""
+    """All objects that affect policy, added one by one."""
 
     release: Release
     hosts: tuple[str, ...] = ()
     """The Windows node's own addresses, ``a.b.c.d/32``."""
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
-    """By ``namespace/name``."""
+    """Map ``namespace/name`` to the endpoint."""
     unread: list[str] = field(default_factory=list)
-    """What was left out, with the reason."""
+    """The objects that were left out, with the reasons."""
 
     def __post_init__(self) -> None:
         self.graph = Graph(self.release)
         self._builder = AclListBuilder(self.release, self.graph.members, self.hosts)
 
     def take(self, objects: Iterable[Obj]) -> None:
-        """Take objects in, in their order; those that cannot be used are left out."""
+        """Add objects in their order; leave out objects that cannot be used."""
         for obj in objects:
             try:
                 self._take(obj)
@@ -154,28 +154,28 @@ class Objects:
         )
 
     def windows(self, endpoint: Endpoint) -> WindowsPolicy:
-        """What an endpoint gets on a Windows node.  Raises FelixPanic."""
+        """Return the policy of an endpoint on a Windows node. Raise FelixPanic."""
         tiers = self.graph.tiers_for(self.graph.keys_for(endpoint.uid))
         acls = self._builder.build(tiers, endpoint.namespace)
         return WindowsPolicy(acls, tuple(self._builder.left_out))
 
     def linux(self, endpoint: Endpoint) -> EndpointProgram:
-        """What it gets on a Linux node."""
+        """Return the policy of an endpoint on a Linux node."""
         return program(self.graph.tiers_for(self.graph.keys_for(endpoint.uid)))
 
     def allowed_on_linux(self, endpoint: Endpoint, packets: Iterable[Packet]) -> list[bool]:
-        """Which packets the endpoint's Linux policy lets through."""
+        """Return, for each packet, whether the endpoint's Linux policy allows it."""
         made = self.linux(endpoint)
         return [allowed_by_program(made, self.graph.members, packet) for packet in packets]
 
 
 def allowed_on_windows(policy: WindowsPolicy, packets: Iterable[Packet]) -> list[bool]:
-    """Which packets a list lets through."""
+    """Return, for each packet, whether a list allows it."""
     return allowed_by_list(policy.acls, packets)
 
 
 def describe(obj: Mapping[str, Any]) -> str:
-    """``Kind namespace/name`` of an object."""
+    """Return ``Kind namespace/name`` of an object."""
     meta = obj.get("metadata") or {}
     place = f"{meta['namespace']}/" if meta.get("namespace") else ""
     return f"{obj.get('kind', 'object without kind')} {place}{meta.get('name', '')}"

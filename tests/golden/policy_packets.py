@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of policy on a packet that opens a connection, by an ACL list or a Linux program.
-Pure: nothing is sent.
+"""The verdict of policy on a packet that opens a connection: by an ACL list or by a Linux program.
 
-On Windows, lists are read as HNS reads them: from the lowest priority on, the first matching entry
-decides, and a packet that matches none is blocked. Entries for the host's firewall do not count.
+Pure: nothing is sent. On Windows, a list is read as HNS reads it: the entry with the lowest
+priority number that matches decides, and if no entry matches, the packet is blocked. Entries for
+the host's firewall do not count.
 """
 
 import ipaddress
@@ -25,7 +25,7 @@ PortRanges = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Packet:
-    """One packet, at the endpoint that it leaves (``egress``) or reaches (``ingress``)."""
+    """A packet at the endpoint that it leaves (``egress``) or reaches (``ingress``)."""
 
     direction: str
     source: str
@@ -38,7 +38,7 @@ class Packet:
 
 
 def allowed_by_list(acls: Sequence[Acl], packets: Iterable[Packet]) -> list[bool]:
-    """Which packets an ACL list lets through."""
+    """Return, for each packet, whether an ACL list allows it."""
     ordered = sorted(
         (acl for acl in acls if acl.rule_type == "Switch"), key=lambda acl: acl.priority
     )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of policy cases, one JSON object a line: objects go in, ACL lists and verdicts come out.
 
-A case has ``id``, ``objects`` (added to the world), ``network_sets`` (whether it also has the
-world's network sets) and ``calico`` (the version). Its answer has ``id`` and ``acls`` (pod to list,
-as ``hns.ACLPolicy`` has it, empty fields left out), ``windows`` and ``linux`` (pod to one letter
-for each of the world's probes: A allow, B block), or ``panic`` (the message with which Felix
-panics), or ``rejected`` (why Calico refuses the objects).
+A case has ``id``, ``objects`` (added to the world's), ``network_sets`` (true: the world's network
+sets are included) and ``calico`` (the version). Its answer has ``id`` and either policy, or
+``panic`` (the message with which Felix ends), or ``rejected`` (the reason why Calico refuses the
+objects). Policy is ``acls`` (maps each pod to its list with the fields of ``hns.ACLPolicy``,
+without empty fields), and ``windows`` and ``linux`` (map each pod to one letter for each of the
+world's probes: A allow, B block).
 
 ``python -m tests.golden.policy_tables WORLD TABLE...`` prints one answer a line; tables may be
 gzipped.
@@ -34,19 +35,19 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class World:
-    """What is the same in all cases."""
+    """The part that all cases share."""
 
     node: str
-    """The Windows node."""
+    """The name of the Windows node."""
     hosts: tuple[str, ...]
     objects: tuple[Obj, ...]
     network_sets: tuple[Obj, ...]
     probes: Mapping[str, tuple[Packet, ...]]
-    """By ``namespace/name`` of the pod at which they are decided."""
+    """Map ``namespace/name`` of each pod to the probes that its policy decides."""
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> World:
-        """A world from its JSON document.  Raises KeyError, TypeError, ValueError."""
+        """Return a world from its JSON document. Raise KeyError, TypeError, ValueError."""
         return cls(
             node=document["node"],
             hosts=tuple(document.get("host_addresses") or ()),
@@ -60,7 +61,8 @@ class World:
 
 
 def packet(probe: Sequence[Any]) -> Packet:
-    """``[direction, source, destination, protocol, source port, destination port, [icmp type, code]]``."""
+    """Return the packet of ``[direction, source, destination, protocol, source port, destination
+    port, [icmp type, code]]``."""
     direction, source, destination, protocol, source_port, destination_port, icmp = probe
     return Packet(
         direction,
@@ -128,7 +130,7 @@ def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
 
 
 def letters(allowed: Sequence[bool]) -> str:
-    """A letter for each verdict."""
+    """Return one letter for each verdict."""
     return "".join("A" if item else "B" for item in allowed)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries published policies with ``calico-conformance policy``: no file may cause a traceback, and
-no policy may be ignored silently.
+"""Published policies of other projects, tried with ``calico-conformance policy``: no file may cause
+a traceback, and no policy may be ignored silently.
 
 ``python -m tests.golden.public_policies [--repositories FOLDER | --mirror ADDRESS]`` fetches the
 repositories at the commits that public-policies.tsv names, and reads the files there; no copy is
@@ -31,7 +31,7 @@ from conformance.cli import main as command
 TABLE = Path(__file__).with_name("public-policies.tsv")
 FENCED = re.compile(r"^[ \t]*```[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*```", re.S | re.M)
 PASSED_ON = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.S | re.M)
-"""A shell's here-document."""
+"""Matches a shell's here-document."""
 SHELLS = ("", "bash", "sh", "shell", "console")
 POLICY = re.compile(r"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(\w*(?:Policy|PolicyList|Tier))\b", re.M)
 STARTS = re.compile(r"\s*(?:apiVersion|kind|---)\b")
@@ -39,7 +39,7 @@ ROOTS = {
     "tigera/docs": ("calico/", "calico-enterprise/"),
     "projectcalico/calico": ("app-policy/", "hack/", "process/"),
 }
-"""Folders that are read; of other repositories everything."""
+"""Map repositories to the folders that are read; other repositories are read whole."""
 MOST_OF_A_LINE = 600
 PODS = """
 - apiVersion: v1
@@ -59,11 +59,11 @@ Row = tuple[str, str, str, int, int]
 
 
 class NotFetched(Exception):
-    """Git could not fetch or show something; its own last words."""
+    """Git could not fetch or show something; the message is git's own."""
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
+    """Run git and return its output."""
     done = subprocess.run(
         ["git", f"--git-dir={folder}", *arguments], check=False, capture_output=True
     )
@@ -74,8 +74,8 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def folder_of(repository: str, commit: str, folder: Path, mirror: str) -> Path:
-    """The git directory of a repository, fetched if it is not there; files follow as they are
-    read."""
+    """Return the git directory of a repository, and fetch it if it is missing; file contents are
+    fetched when they are read."""
     found = folder / repository.replace("/", "+")
     if (found / "repo").is_dir():
         return found / "repo"
@@ -87,7 +87,7 @@ def folder_of(repository: str, commit: str, folder: Path, mirror: str) -> Path:
 
 
 def texts(content: str, path: str) -> list[str]:
-    """The texts of a file that have a policy."""
+    """Return the texts in a file that contain a policy."""
     found = [content] if path.endswith((".yaml", ".yml")) else list(_fenced(content))
     return [text for text in found if POLICY.search(text)]
 
@@ -102,7 +102,7 @@ def _fenced(page: str) -> Iterator[str]:
 
 
 def paths(folder: Path, repository: str, commit: str) -> Iterator[str]:
-    """The files that may have a policy."""
+    """Yield the paths of files that may contain a policy."""
     listed = git(
         folder,
         "grep",
@@ -138,7 +138,7 @@ def asked(text: str, folder: Path) -> tuple[bool, str]:
 
 
 def rows() -> list[Row]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     listed = (line.split("\t") for line in TABLE.read_text().splitlines())
     return [(repo, commit, path, int(all_), int(read)) for repo, commit, path, all_, read in listed]
 
@@ -146,7 +146,7 @@ def rows() -> list[Row]:
 def tried(
     repository: str, commit: str, path: str, folder: Path, scratch: Path
 ) -> tuple[Row, list[str]]:
-    """A row as it is now, and what is wrong."""
+    """Return a row with its present figures, and the problems that were found."""
     found = texts(git(folder, "show", f"{commit}:{path}"), path)
     results = [asked(text, scratch) for text in found]
     wrong = [
@@ -158,7 +158,7 @@ def tried(
 
 
 def main() -> int:
-    """Try all files; print what differs from the table, and the counts."""
+    """Try all files; print the differences from the table, and the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repositories", type=Path, help="where their git directories are")
     parser.add_argument("--mirror", default="https://github.com", metavar="ADDRESS")

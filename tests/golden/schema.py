@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented schema of conformance.json, with which tests compare reports."""
+"""The documented schema of conformance.json, by which tests check reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = Path(__file__).parents[2] / "docs" / "schema" / "conformance.schema.json"
 
 
 def schema() -> dict[str, Any]:
-    """As it is in the documentation."""
+    """Return the schema as it is documented."""
     content: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return content
 
@@ -33,7 +33,8 @@ def _validator() -> Any:
 
 
 def _closed(part: Any) -> Any:
-    """The same, but a field that it does not describe is refused too: readers are to find every field in it."""
+    """Return the schema in a form that also refuses fields which it does not describe, since
+    readers must find every field there."""
     if isinstance(part, list):
         return [_closed(entry) for entry in part]
     if not isinstance(part, dict):

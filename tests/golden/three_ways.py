@@ -2,10 +2,10 @@
 """Compares Calico's own policy code, the lab's, and the judge's oracle on the same cases and
 probes.
 
-``python -m tests.golden.three_ways [--every N] [--of VERSION]`` prints how many cases and probes of
-the second and the third set differ between them, by class, with the first difference of each class.
-tests/golden/windows-policy-2/README.md and tests/golden/windows-policy-3/README.md say where the
-tables come from.
+``python -m tests.golden.three_ways [--every N] [--of VERSION]`` prints the number of cases and
+probes of the second and third set on which the three differ, by class, with the first case of each
+class. The origin of the tables: tests/golden/windows-policy-2/README.md,
+tests/golden/windows-policy-3/README.md.
 """
 
 from __future__ import annotations
@@ -38,55 +38,57 @@ RELEASES: dict[str, Minor] = {
     "v3.31.7-731": (3, 31),
     "v3.32.1-732": (3, 32),
 }
-"""Tables by name: a version, and the seed of the third set's."""
+"""Map each table to its release. The name of a table is a version, for the third set followed by
+the seed."""
 LETTERS = {Verdict.ALLOWED: "A", Verdict.DENIED: "B", Verdict.NOT_SAID: "?"}
 COLUMNS = ("windows", "linux")
 
 
 def folder(version: str) -> Path:
-    """Where a table is."""
+    """Return the folder of a table."""
     return THIRD if "-" in version else SECOND
 
 
 @functools.cache
 def document(version: str) -> Any:
-    """The world of a version's cases."""
+    """Return the world of a version's cases."""
     minor = min(RELEASES[version][1], 32)
     with gzip.open(folder(version) / f"world-v3.{minor}.json.gz", "rt") as text:
         read = json.load(text)
     for obj in read["objects"]:
         for endpoint in obj.get("endpoints", ()):
-            endpoint["conditions"]["ready"] = True  # Calico's code takes both alike
+            # Calico's code treats ready and unready endpoints alike
+            endpoint["conditions"]["ready"] = True
     return read
 
 
 @functools.cache
 def objects_around(version: str, network_sets: bool) -> tuple[Obj, ...]:
-    """What all cases share."""
+    """Return the objects that all cases share."""
     read = document(version)
     return (*read["objects"], *(read["network_sets"] if network_sets else ()))
 
 
 @functools.cache
 def world(version: str, network_sets: bool) -> World:
-    """The oracle's world of a case."""
+    """Return a case's world for the oracle."""
     return World(objects_around(version, network_sets))
 
 
 @functools.cache
 def of_the_lab(version: str) -> policy_tables.World:
-    """The lab's world of a case."""
+    """Return a case's world for the lab."""
     return policy_tables.World.read(document(version))
 
 
 def cases(version: str, chosen: slice = slice(None)) -> list[Obj]:
-    """The chosen lines of a table."""
+    """Return the chosen lines of a table."""
     with gzip.open(folder(version) / f"windows_acls_{version}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in list(lines)[chosen]]
 
 
 def oracle(version: str, case: Obj) -> Oracle:
-    """The oracle of a case."""
+    """Return the oracle of a case."""
     sets = bool(case["network_sets"])
     tiers = [obj for obj in objects_around(version, sets) if obj["kind"] == "Tier"]
     return Oracle(world(version, sets), [*tiers, *case["objects"]])
@@ -94,7 +96,7 @@ def oracle(version: str, case: Obj) -> Oracle:
 
 @functools.cache
 def packets(version: str) -> dict[str, tuple[tuple[Direction, Packet], ...]]:
-    """The probes of each pod, in the order of the letters."""
+    """Map each pod to its probes, in the order of the letters."""
     return {
         pod: tuple(
             (
@@ -115,7 +117,7 @@ def packets(version: str) -> dict[str, tuple[tuple[Direction, Packet], ...]]:
 
 
 def of_the_oracle(version: str, case: Obj, column: str, every: slice) -> dict[str, str]:
-    """The oracle's letters of a column, for the chosen probes of each pod."""
+    """Return the oracle's letters of a column, for the chosen probes of each pod."""
     judge, release = oracle(version, case), RELEASES[version]
     switches: Switches = as_shipped(release) if column == "windows" else PROMISE
     return {
@@ -128,7 +130,7 @@ def of_the_oracle(version: str, case: Obj, column: str, every: slice) -> dict[st
 
 
 def differences(version: str, case: Obj, every: slice = slice(None)) -> Iterator[str]:
-    """What the lab or the oracle makes of a case that Calico's code does not."""
+    """Yield the results of a case in which the lab or the oracle differs from Calico's code."""
     lab = policy_tables.answer(case, of_the_lab(version))
     if "panic" in case or "panic" in lab:
         if ("panic" in case) is not ("panic" in lab):
@@ -161,9 +163,9 @@ def _first(calico: str, other: str) -> str:
 
 
 def list_differences(calico: Obj, lab: Obj, *, any_order: bool) -> Iterator[str]:
-    """Pods whose ACL lists have other entries, numbers and ids left out.
+    """Yield the pods whose ACL lists differ, without regard to numbers and ids.
 
-    ``any_order``: a rule names a Service, whose entries come in Calico's random order.
+    ``any_order``: a rule names a Service, whose entries are in a random order in Calico.
     """
     for pod, entries in calico.items():
         given = lab.get(pod, [])

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TLS proxy on loopback before a lab's API server: it passes requests on, refuses them by a rule, or goes away.
+"""A TLS proxy on loopback in front of a lab's API server: it passes requests on, refuses them by a
+rule, or is away.
 
-One connection carries one request, so that the rule sees each of them; upgraded ones (exec) are passed on as they are.
+Each connection carries one request, so that the rule gets every request; upgraded requests (exec)
+are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
 
 @dataclass(frozen=True)
 class Asked:
-    """One request, by what a rule may go by."""
+    """The properties of a request on which a rule can depend."""
 
     method: str
     path: str
@@ -45,24 +47,24 @@ class Asked:
 
 
 Rule = Callable[[Asked], int]
-"""The status that a request is refused with; 0: it is passed on."""
+"""Returns the status with which a request is refused; 0: the request is passed on."""
 
 
 @dataclass
 class ApiProxy:
-    """Listens from its making on."""
+    """A proxy that listens as soon as it is created."""
 
     kubeconfig: Path
-    """Names the proxy in the lab's place."""
+    """A kubeconfig that names the proxy in place of the lab."""
     upstream: tuple[str, int]
     authority: str
-    """Of the lab, in PEM."""
+    """The lab's authority, in PEM."""
     server: ssl.SSLContext
     rule: Rule = field(default=lambda asked: 0)
     refused: list[Asked] = field(default_factory=list)
     passed: list[Asked] = field(default_factory=list)
     away: bool = False
-    """Whether connections are reset at once, as if nobody were there."""
+    """True if all connections are reset at once, as if no server existed."""
     port: int = 0
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ class ApiProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def go_away(self) -> None:
-        """Reset what is open, and what comes."""
+        """Reset open connections, and all new connections."""
         self.away = True
         for one in list(self._open):
             _reset(one)
@@ -153,7 +155,8 @@ def _pipe(source: socket.socket, target: socket.socket) -> None:
 
 
 def _reset(one: socket.socket) -> None:
-    """Close it so that the other end hears of it at once, whoever waits for it here."""
+    """Close a connection so that the other end notices it at once, even if a thread here waits for
+    data."""
     with suppress(OSError):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with suppress(OSError):
@@ -171,7 +174,8 @@ def _refusal(status: int, asked: Asked) -> bytes:
 
 @contextmanager
 def api_proxy(lab: Path, folder: Path) -> Iterator[ApiProxy]:
-    """A proxy before the API server that the kubeconfig ``lab`` names; its own kubeconfig lies in ``folder``."""
+    """Run a proxy in front of the API server of the kubeconfig ``lab``; write the proxy's
+    kubeconfig into ``folder``."""
     content = yaml.safe_load(lab.read_text())
     cluster = content["clusters"][0]["cluster"]
     parts = urlsplit(cluster["server"])

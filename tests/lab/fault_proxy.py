@@ -4,8 +4,8 @@ control plane does.
 
 python -m tests.lab.fault_proxy LAB_KUBECONFIG NEW_KUBECONFIG --share 0.2
 
-It writes a kubeconfig that leads through it, and serves until it is ended. Execs and watches count
-as requests, too.
+It writes a kubeconfig that points to the gateway, and serves until it is ended. Execs and watches
+are treated like all other requests.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ import yaml
 
 CODES = {429: "Too Many Requests", 500: "Internal Server Error", 503: "Service Unavailable"}
 Fault = Callable[[str, str], tuple[int, dict[str, str], bytes] | None]
-"""Method and target of a request to the answer that it gets instead of the server's; None: the server's."""
+"""Maps method and target of a request to the answer that replaces the server's; None: the server
+answers."""
 
 
 def refusing(share: float, seed: int = 0) -> Fault:
-    """429, 500 and 503 in turn for a share of the requests, 429 with the ``Retry-After`` that API servers send."""
+    """Return a fault that refuses a share of the requests, with 429, 500 and 503 in turn; 429 has
+    the ``Retry-After`` of API servers."""
     chance, lock = random.Random(seed), threading.Lock()
 
     def fault(_: str, __: str) -> tuple[int, dict[str, str], bytes] | None:
@@ -56,7 +58,8 @@ def refusing(share: float, seed: int = 0) -> Fault:
 
 
 class FaultProxy:
-    """One gateway.  ``seen`` counts requests by the status that it gave; 0: forwarded."""
+    """A gateway. ``seen`` counts requests by the status of the gateway's answer; 0: the request was
+    forwarded."""
 
     def __init__(self, kubeconfig: Path, fault: Fault) -> None:
         self._content = yaml.safe_load(kubeconfig.read_text())
@@ -78,7 +81,7 @@ class FaultProxy:
         path.write_text(yaml.safe_dump(self._content))
 
     def serve(self) -> None:
-        """Until the listener is closed."""
+        """Serve until the listener is closed."""
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
@@ -96,7 +99,7 @@ class FaultProxy:
                     pass
 
     def _request(self, client: ssl.SSLSocket) -> bool:
-        """Answer or forward one request; whether the connection lives on."""
+        """Answer or forward one request; return whether the connection stays open."""
         head, rest = _head(client)
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ")
@@ -140,7 +143,8 @@ def _head(client: ssl.SSLSocket) -> tuple[bytes, bytes]:
 
 
 def _relay(*ends: ssl.SSLSocket) -> None:
-    """Carry bytes both ways until either end has none left, in one thread: TLS connections may not be shared."""
+    """Copy bytes in both directions until either end has no more. This uses one thread, because TLS
+    connections must not be shared."""
     while True:
         waiting = [end for end in ends if end.pending()] or select.select(ends, [], [])[0]
         for end in waiting:
@@ -151,7 +155,7 @@ def _relay(*ends: ssl.SSLSocket) -> None:
 
 @contextlib.contextmanager
 def fault_proxy(kubeconfig: Path, through: Path, fault: Fault) -> Iterator[FaultProxy]:
-    """A gateway of a test's own; ``through`` is the kubeconfig that it writes."""
+    """Run a gateway for one test; ``through`` is the path of the kubeconfig that it writes."""
     gateway = FaultProxy(kubeconfig, fault)
     gateway.write_kubeconfig(through)
     threading.Thread(target=gateway.serve, daemon=True).start()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile API server: a lab's, behind a gateway that writes what an attacker would write.
+"""A hostile API server: a lab's server behind a gateway that changes answers as an attacker would.
 
-Names, labels, conditions, events, logs and outputs of execs contain terminal escape sequences,
-commands of CI systems, markup, parts of paths, and secrets.
+Names, labels, conditions, events, logs and the output of execs then contain terminal escape
+sequences, commands of CI systems, markup, parts of paths, and secrets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NAME = f"hostile{ESCAPES}{COMMANDS}{MARKUP}{PATHS}"
 
 
 def node(like: Obj) -> Obj:
-    """A node that is not ready, all of whose words are hostile."""
+    """Return a node that is not ready and has hostile texts in all its fields."""
     status = json.loads(json.dumps(like["status"]))
     status["conditions"] = [{"type": "Ready", "status": "False", "reason": NAME, "message": WORDS}]
     meta = like["metadata"]
@@ -58,12 +58,12 @@ def node(like: Obj) -> Obj:
 
 
 def pod(like: Obj) -> Obj:
-    """A pod of calico-node beside one, of a hostile name."""
+    """Return a pod like the given calico-node pod, with a hostile name."""
     return {**like, "metadata": {**like["metadata"], "name": f"calico-node-{NAME}", "uid": "h"}}
 
 
 def policy(like: Obj) -> Obj:
-    """A policy of another owner that selects everything."""
+    """Return a policy of another owner that selects everything."""
     spec = {"selector": "all()", "types": ["Ingress"], "ingress": [{"action": "Allow"}]}
     return {
         "apiVersion": like["apiVersion"],
@@ -87,7 +87,8 @@ def event(of: str) -> Obj:
 
 
 def made_hostile(path: str, body: Obj, selected: bool) -> Obj:
-    """An answer as a hostile server gives it.  ``selected``: by labels, which it obeys."""
+    """Return an answer as a hostile server gives it. ``selected``: the request has a label
+    selector, which the server obeys."""
     items = body.get("items")
     for each in (body, *(items if isinstance(items, list) else ())):
         info = (
@@ -118,7 +119,7 @@ def made_hostile(path: str, body: Obj, selected: bool) -> Obj:
 
 
 class HostileApi(FaultProxy):
-    """The gateway.  ``changed`` counts what it has made hostile, by kind."""
+    """The gateway. ``changed`` counts the objects that it made hostile, by kind."""
 
     def __init__(self, kubeconfig: Path) -> None:
         super().__init__(kubeconfig, lambda method, target: None)
@@ -176,7 +177,7 @@ class HostileApi(FaultProxy):
         client.sendall(head.encode() + data)
 
     def _exec(self, client: ssl.SSLSocket, server: ssl.SSLSocket) -> None:
-        """Pass an exec on; beside what its command says it writes to standard error."""
+        """Pass an exec on, and add hostile text to its standard error."""
         head, rest = _head(server)
         client.sendall(head + b"\r\n\r\n" + rest)
         if b" 101 " in head.split(b"\r\n")[0]:
@@ -188,7 +189,7 @@ class HostileApi(FaultProxy):
 
 @contextlib.contextmanager
 def hostile_api(kubeconfig: Path, through: Path) -> Iterator[HostileApi]:
-    """A hostile server of a test's own; ``through`` is the kubeconfig that leads to it."""
+    """Run a hostile server for one test; ``through`` is the kubeconfig that points to it."""
     gateway = HostileApi(kubeconfig)
     gateway.write_kubeconfig(through)
     threading.Thread(target=gateway.serve, daemon=True).start()

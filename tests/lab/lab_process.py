@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab of a test's own, started as a user starts it and ended with the test.
+"""A lab of one test, started as users start it and ended with the test.
 
-It is separate from the suite's own code for starting a lab on purpose, since this code is under
-test.
+This module shares no code with the suite's own way of starting a lab, because it tests that way.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 READY_WITHIN = 30.0
-"""Seconds; far above what it takes, so that only a lab that hangs is caught."""
+"""s. Far longer than a start takes, so that only a hanging lab exceeds it."""
 
 
 SETTLED_WITHIN = 15.0
-"""s.  What a lab does is done within this, also on a busy machine."""
+"""s. Every action of a lab is done within this time, also on a busy machine."""
 
 
 @dataclass
 class RunningLab:
-    """A lab that printed its ready line."""
+    """A lab that has printed its ready line."""
 
     process: subprocess.Popen[str]
     kubeconfig: Path
@@ -38,10 +37,10 @@ class RunningLab:
     def kubectl(
         self, *arguments: str, check: bool = True, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl on it; with ``check`` a failure is an error that shows what kubectl said.
+        """Run kubectl on the lab; with ``check``, a failure is an error with kubectl's message.
 
-        kubectl throws away what comes by a stream before it has noted that the stream is there, and says so; a command
-        that this happened to is run once more.
+        kubectl loses data of a stream that arrives before it has registered the stream, and reports
+        this. Such a command is run once more.
         """
         done = self._kubectl(arguments, stdin)
         if "Unknown stream id" in done.stderr:
@@ -61,11 +60,11 @@ class RunningLab:
         )  # fmt: skip
 
     def hybridlab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the lab's own command."""
+        """Run the lab's own command on this lab."""
         return hybridlab(*arguments)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """End it by a signal and return its exit code."""
+        """End the lab by a signal and return its exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout=30)
 
@@ -88,7 +87,7 @@ def running_lab(
     launcher: Sequence[str] = (),
     environment: dict[str, str] | None = None,
 ) -> Iterator[RunningLab]:
-    """Start ``hybridlab up``, wait for the ready line, end it on leaving."""
+    """Start ``hybridlab up`` and wait for the ready line; end it when the block ends."""
     kubeconfig = directory / "kubeconfig"
     reader, writer = os.pipe()
     process = subprocess.Popen(
@@ -133,7 +132,7 @@ def _ready_line(reader: int, process: subprocess.Popen[str]) -> str:
 
 
 def until(test: Callable[[], Any]) -> None:
-    """Wait until the test is true, with what a busy machine needs for it."""
+    """Wait until the test is true, for as long as a busy machine may need."""
     deadline = time.monotonic() + SETTLED_WITHIN
     while not test():
         assert time.monotonic() < deadline, "it never came true"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single steps of a calibration, on a lab."""
+"""Single steps of a calibration on a lab."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from conformance.calibrate.scene import Scene
 from conformance.timing import Deadline
 
 SECONDS = 400.0
-"""Far above what the steps take, so that only steps that hang lack time."""
+"""s. Far longer than the steps take, so that only hanging steps exceed it."""
 
 
 def measured(kubeconfig: Path, reports: Path, *names: str) -> dict[str, Any]:
-    """Return the content of the file that these steps would give; its pods end with the lab."""
+    """Return the content of the file that these steps write; their pods end with the lab."""
     options = argparse.Namespace(
         kubeconfig=kubeconfig, context=None, lab_profile=None, minutes=10.0, plan=False,
         image_registry=[], tolerate=[], nodes="", report_dir=reports,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A project with suites of its own and a stand-in for the cluster, run by a real pytest in a process of its own."""
+"""A project with its own suites and a stand-in for the cluster, run by a real pytest in a separate
+process."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.plugin import forked
 
 ROOT = Path(__file__).parents[2]
 WITHIN = 120.0
-"""Seconds; far above what a run takes, so that only one that hangs is caught."""
+"""s. Far longer than a run takes, so that only a hanging run exceeds it."""
 STAND_IN = Path(__file__).with_name("stand_in_cluster.py")
 
 PYPROJECT = """
@@ -35,7 +36,7 @@ addopts = [
 
 @dataclass
 class Run:
-    """What one pytest process left."""
+    """The results of one pytest process."""
 
     code: int
     out: str
@@ -56,7 +57,7 @@ class Run:
 
 
 class Project:
-    """Files below a temporary directory, and runs of pytest on them."""
+    """Files in a temporary directory, and runs of pytest on them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,7 +76,7 @@ class Project:
             "from conformance.errors import *\n" + textwrap.dedent(body)
         )
 
-    # A process that Python starts anew, for what a run does as it ends.
+    # A new Python process, for tests of what a run does at its end.
     def start(
         self, *arguments: str, directory: str = ".", **environment: str
     ) -> subprocess.Popen[str]:
@@ -110,7 +111,8 @@ class Project:
 
 
 def variables(path: Path) -> dict[str, str]:
-    """A run's own: of ours what tells pytest and Kubernetes nothing."""
+    """Return the environment of a run: this process's, without the variables of pytest and
+    Kubernetes."""
     kept = {
         name: value
         for name, value in os.environ.items()

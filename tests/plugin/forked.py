@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of pytest in processes that are forked from a process with pytest, its plugins and the judge
-already imported.
+"""Runs of pytest in forked processes. They are forked from a process that has imported pytest, its
+plugins and the judge.
 
-Imports take most of a run of an empty suite. A forked process has everything that a run in a
-process of its own has: its own arguments, folder, environment, output, signals and exit code. Runs
-that end in special ways, by signals or with threads left, are started as processes instead
+Most of the time of an empty suite is spent on imports. A forked run has everything that a run in a
+new process has: its own arguments, folder, environment, output, signals and exit code. Runs that
+end in a special way, by signals or with threads left, are started as new processes instead
 (``Project.start``).
 """
 
@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 def run(
     arguments: list[str], folder: Path, environment: Mapping[str, str], out: Path, within: float
 ) -> int:
-    """``python -m pytest ARGUMENTS``, with the output in a file; its exit code.  Raises TimeoutError."""
+    """Run ``python -m pytest ARGUMENTS`` with its output in a file, and return its exit code. Raise
+    TimeoutError."""
     process = _context().Process(
         target=_pytest, args=(arguments, str(folder), dict(environment), str(out))
     )
@@ -46,9 +47,8 @@ def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.plugin.warmed"])
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        (str(ROOT / "lib"), str(ROOT))
-    )  # where the server looks for it
+    # the fork server searches for modules there
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "lib"), str(ROOT)))
     try:
         forkserver.ensure_running()
     finally:
@@ -79,5 +79,5 @@ def _pytest(arguments: list[str], folder: str, environment: dict[str, str], out:
 
 
 def _of_python() -> list[str]:
-    """The search path without what belongs to the run that this is forked from."""
+    """Return the search path without the entries of the run that this process is forked from."""
     return [entry for entry in sys.path if entry and Path(entry) not in {ROOT, ROOT / "lib"}]

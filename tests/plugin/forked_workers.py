@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of pytest-xdist that are forked, too, from a process that stays as it was before the run
-began.
+"""Forked workers of pytest-xdist, from a process that stays as it was before the run began.
 
-A worker imports the same modules as its controller, and imports are most of a short run. Here
-execnet's ``popen`` gateways request a fork of that process. Everything else of the gateways stays:
+A worker imports the same modules as its controller, and most of a short run is spent on imports.
+Here execnet's ``popen`` gateways request a fork from that process. Everything else is unchanged:
 pipes, environment, folder, signals and death.
 """
 
@@ -25,11 +24,11 @@ from execnet import gateway_io
 from execnet.gateway_base import Popen2IO
 
 _LARGEST = 1 << 20
-"""Bytes of a request; it is one environment."""
+"""The maximum number of bytes of a request, which contains one environment."""
 
 
 def use() -> None:
-    """Fork the process that forks, and have this one's workers come from it."""
+    """Fork the process that makes workers, and let this process's workers come from it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
@@ -65,7 +64,7 @@ def use() -> None:
 
 def _fork_on_request(asked: socket.socket) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system collects the workers
     while True:
         request, descriptors, _, _ = socket.recv_fds(asked, _LARGEST, 2)
         if not request:  # the controller is gone
@@ -80,7 +79,7 @@ def _fork_on_request(asked: socket.socket) -> NoReturn:
 
 
 def _work(folder: str, environment: dict[str, str], stdin: int, stdout: int) -> NoReturn:
-    """What ``python -c`` does with execnet's first line."""
+    """Do what ``python -c`` does with execnet's first line."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for descriptor, place in ((stdin, 0), (stdout, 1)):

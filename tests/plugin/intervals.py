@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded turns of the tests of a run."""
+"""Reads the recorded turns of a run's tests."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from conformance.report.junit import PROPERTY
 
 
 def statuses(path: Path) -> dict[str, str]:
-    """Test (node id) to ``failure``, ``error``, ``skipped`` or ``passed``; where it has several cases, the worst."""
+    """Map each test (node id) to ``failure``, ``error``, ``skipped`` or ``passed``; a test with
+    several cases gets the worst of them."""
     tags: dict[str, set[str]] = {}
     for case in Xml.parse(path).getroot().iter("testcase"):
         named = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects the parts of each claim from the suite; ``python -m tests.plugin.parts`` writes the
-gate's ``parts.yaml``."""
+"""The parts of each claim in the suite; ``python -m tests.plugin.parts`` writes the gate's
+``parts.yaml``."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[Parts()
 
 @cache
 def collected() -> dict[str, dict[str, dict[str, Any]]]:
-    """Claim to its parts, each with its conditions (``applies``) and whether it is ``provisional``, where that is so.
+    """Map each claim to its parts by a collection of the whole suite.
 
-    From a collection of the whole suite.
+    A part has its conditions (``applies``) and ``provisional``, as far as they are set.
     """
     done = subprocess.run(
         [sys.executable, "-c", COLLECT],
@@ -61,7 +61,8 @@ def collected() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def gathered(told: Iterable[tuple[str, str, str, bool]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """As :func:`collected`.  Raises ValueError where tests of one part do not agree."""
+    """Return the parts in the form of :func:`collected`. Raise ValueError if tests of one part
+    contradict each other."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for claim, part, applies, provisional in told:
         conditions = json.loads(applies)
@@ -76,7 +77,7 @@ def gathered(told: Iterable[tuple[str, str, str, bool]]) -> dict[str, dict[str, 
 
 
 def page() -> str:
-    """The file as it is to be."""
+    """Return the new content of the file."""
     plain = {
         claim: [{"part": part} | entry if entry else part for part, entry in parts.items()]
         for claim, parts in collected().items()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``--plan`` prints for the recorded clusters; ``python -m tests.plugin.plans`` writes
+"""The output of ``--plan`` for the recorded clusters; ``python -m tests.plugin.plans`` writes
 plans.yaml.
 
-The suite is collected as in a run, facts are detected from the recorded objects, and the plugin's
-plan_list gives the lines. Claims of one cluster with the same line are listed together.
+The suite is collected as for a run, facts are detected from the recorded objects, and the plugin's
+plan_list does the rest. Claims of a cluster with the same result are listed together.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class Plans:
     """The plans for the recorded clusters, from one collection of the suite."""
 
     told: dict[str, dict[str, str]]
-    """Cluster to what the plan says, to the claims of which it says so; of one that is refused the
-    exit code alone."""
+    """Map each cluster to the plan's results, and each result to its claims; for a refused cluster,
+    only the exit code."""
     begun: dict[str, list[str]]
-    """Cluster to the claims of which a run would begin a test there."""
+    """Map each cluster to the claims for which a run would begin a test."""
 
 
 def planned() -> Plans:
-    """Collect the suite once, and plan it on each cluster."""
+    """Collect the suite once, and make its plan for each cluster."""
     done = subprocess.run(
         [sys.executable, "-c", COLLECT],
         cwd=ROOT,
@@ -115,12 +115,13 @@ def _together(lines: list[str]) -> dict[str, str]:
 
 
 def _short(why: str) -> str:
-    """A reason without what was found here, and without the remedy: docs/platforms.md has the facts."""
+    """Return a reason without the facts of this cluster and without the remedy; docs/platforms.md
+    has the facts."""
     return re.split(r"; |, and whether that holds here is not known", why)[0]
 
 
 def text() -> str:
-    """The file as it should be."""
+    """Return the new content of the file."""
     return HEAD + yaml.safe_dump(planned().told, width=116, sort_keys=False, allow_unicode=True)
 
 

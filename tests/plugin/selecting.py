@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects which tests and claims ``-k WORD`` selects; ``python -m tests.plugin.selecting``
-writes docs/selecting.md."""
+"""The tests that each ``-k WORD`` selects, by a new collection; ``python -m
+tests.plugin.selecting`` writes docs/selecting.md."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytest.main(["--collect-only", "-q", "-s", "-p", "no:cacheprovider"], plugins=[C
 
 
 def selected(*words: str) -> list[tuple[int, list[str]]]:
-    """How many tests each word selects, and which claims they decide."""
+    """Return, for each word, the number of selected tests and the claims that they decide."""
     done = subprocess.run(
         [sys.executable, "-c", COLLECT, *words],
         cwd=ROOT,
@@ -58,7 +58,7 @@ def selected(*words: str) -> list[tuple[int, list[str]]]:
 
 
 def page() -> str:
-    """The page with the figures as they are."""
+    """Return the page with the present figures."""
     words = [found["word"] for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
     told = dict(zip(words, selected(*words), strict=True))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite of one small test for each kind of choice that a run makes."""
+"""A suite with one small test for each kind of choice that a run makes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider without a cluster: it takes facts from the environment, and records which test
-requested what."""
+"""A provider without a cluster: it takes facts from the environment, and records which calls it
+receives."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def facts(**changes: object) -> Facts:
 
 
 class StandInLock:
-    """Notes what becomes of it."""
+    """A run lock that records its calls."""
 
     def __init__(self, cluster: StandIn) -> None:
         self.cluster = cluster
@@ -95,7 +95,7 @@ class StandInLock:
 
 
 class StandIn:
-    """Says what the environment variable STAND_IN (JSON) tells it to."""
+    """A provider that behaves as the environment variable STAND_IN (JSON) defines."""
 
     def __init__(self, told: dict[str, object], log: Path) -> None:
         self.told = told
@@ -106,7 +106,7 @@ class StandIn:
             file.write(f"{what}\n")
 
     def takes(self, what: str) -> None:
-        """As long as it was told to."""
+        """Sleep for the time that STAND_IN gives for a step."""
         time.sleep(float(str(self.told.get(f"{what} takes", 0))))
 
     def begin(self, choice: object, settings: object, run: RunDirectory) -> None:
@@ -196,7 +196,8 @@ def pytest_conformance_provider(config: pytest.Config) -> StandIn:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Decide something in place of expectations, of which suites of stand-ins have none; ``undecided``: do not."""
+    """Record a decision for each test, since tests of stand-in suites have no expectations; with
+    the mark ``undecided``, record none."""
     if PLANNED in pyfuncitem.stash and not pyfuncitem.get_closest_marker("undecided"):
         halves: tuple[Half, ...] = ("behaviour", "closed", "open")
         about = ("20348",)

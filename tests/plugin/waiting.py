@@ -36,8 +36,10 @@ def assert_all_outputs_know(run: Run, count: int) -> None:
 
 
 def heard_within(seconds: float, log: Path) -> bool:
-    """Return whether a signal has reached the run's handler. The limit is generous, because a
-    second Ctrl-C has another meaning."""
+    """Return whether a signal has reached the run's handler within this time.
+
+    The limit is generous, because a second Ctrl-C has another meaning.
+    """
     deadline = time.monotonic() + seconds
     while "interrupt" not in log.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports, reads and compiles everything that every run of pytest needs, in the process from
-which ``tests.plugin.forked`` forks."""
+"""Does the imports, reads and compilations of every run of pytest once, in the process that
+``tests.plugin.forked`` forks from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ sets()
 _template()
 for name, loaded in list(sys.modules.items()):
     if name.partition(".")[0] in {"conformance", "xdist", "allure_pytest", "pytest_rerunfailures"}:
-        # pytest wants to import its plugins itself, and warns of those that are there unless they say this
+        # pytest wants to import its plugins itself, and warns of plugins that are already imported,
+        # unless they contain this word
         loaded.__doc__ = f"{loaded.__doc__ or ''}\nPYTEST_DONT_REWRITE"
 gc.collect()
-gc.freeze()  # pytest collects garbage four times as it ends: not among what is here already
+# pytest collects garbage four times at its end; objects that exist already are excluded
+gc.freeze()

@@ -2,8 +2,8 @@
 """A workload of another owner beside disruptive tests: its traffic must be the same afterwards as
 before.
 
-It is a Linux and a Windows Deployment with a Service each, in a namespace that is not the suite's.
-Only kubectl is used, as its owner would use it.
+It consists of a Linux and a Windows Deployment with a Service each, in a namespace outside the
+suite. It is controlled only by kubectl, as its owner would do.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ TOLERATIONS: dict[Kind, list[dict[str, str]]] = {
     "plain": [{"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"}],
     "blanket": [{"operator": "Exists", "effect": "NoSchedule"}],
 }
-"""What its Windows pods tolerate: the taint of Windows nodes alone; every taint, as many charts have it, that of a
-cordoned node included."""
+"""The tolerations of its Windows pods. plain: only for the taint of Windows nodes. blanket: for
+every taint, as in many charts, including the taint of a cordoned node."""
 NAMESPACE = "somebody-else"
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 PORT = 8080
 PROGRAM = {"linux": "/agnhost", "windows": "agnhost.exe"}
 REPLICAS = {"linux": 1, "windows": 2}
 WELL_WITHIN = 60.0
-"""Seconds; for Services and policies to reach all nodes, and for controllers to make pods anew."""
+"""s. The time limit within which Services and policies reach all nodes, and controllers replace
+pods."""
 ANSWERS_WITHIN = "2s"
 
 
 @dataclass(frozen=True)
 class Bystander:
-    """One workload on one lab."""
+    """One workload on a lab."""
 
     lab: RunningLab
     kind: Kind
     before: dict[str, bool] = field(default_factory=dict)
-    """The ways that were open when it was deployed."""
+    """The paths that were open when it was deployed."""
     were_there: set[str] = field(default_factory=set)
-    """Uids of the pods that it had then."""
+    """The uids of its pods at that time."""
 
     def deploy(self) -> None:
         """Deploy the workload and wait until all its paths are open. Raises RuntimeError."""
@@ -57,7 +58,8 @@ class Bystander:
         self.were_there.update(self.pods())
 
     def start(self) -> None:
-        """Deploy it and wait until its pods are Ready, whatever they reach."""
+        """Deploy the workload and wait until its pods are Ready, without any check of their
+        traffic."""
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         objects = [space, *(made for os in PROGRAM for made in self._objects(os))]
         document = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
@@ -72,7 +74,7 @@ class Bystander:
         self.lab.kubectl("delete", "namespace", NAMESPACE, "--timeout=50s")
 
     def lost(self) -> list[str]:
-        """Return the ways that were open and are not any more, once controllers have done their work."""
+        """Return the paths that were open and no longer are, once controllers have done their work."""
         ways = self._settled(lambda ways: ways == self.before)
         return [
             f"bystander ({self.kind}): no traffic {way}"
@@ -81,7 +83,7 @@ class Bystander:
         ]
 
     def pods(self) -> dict[str, str]:
-        """Return its pods that are not ending: uid to node."""
+        """Map the uid of each of its pods that is not ending to the node."""
         found = json.loads(self.lab.kubectl("-n", NAMESPACE, "get", "pods", "-o", "json").stdout)[
             "items"
         ]
@@ -95,7 +97,8 @@ class Bystander:
         return ways
 
     def ways(self) -> dict[str, bool]:
-        """Each direction, and whether every pod that it is about gets through: pods, ClusterIPs and names."""
+        """Map each direction to whether all its pods get through: to pods, to ClusterIPs and to
+        names."""
         found = json.loads(
             self.lab.kubectl("-n", NAMESPACE, "get", "pods,services", "-o", "json").stdout
         )["items"]

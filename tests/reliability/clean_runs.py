@@ -2,17 +2,16 @@
 """Many runs of the suites on healthy labs, half of them on a busy machine: none may raise a false
 alarm.
 
-``python -m tests.reliability.clean_runs --runs 200`` continues where it was interrupted.
+``python -m tests.reliability.clean_runs --runs 200``; an interrupted measurement continues where it
+stopped. A false alarm is any verdict that differs from the clean verdicts of tests/detection/rows,
+or an exit code other than 0. For each run, its decisions are counted: closed paths, open paths, and
+streams through a change.
 
-A false alarm is any verdict that differs from those on healthy labs in tests/detection/rows, or an
-exit code other than 0. The results count decisions: closed paths, open paths, and streams through a
-change. Beside each run is a workload of another owner (``tests.reliability.bystander``), whose
-traffic has to pass afterwards as before.
-
-``--bystander blanket``: a workload whose pods would come back to a cordoned node, so that no node
-may be drained. ``--beside 8``: instead, each run is beside that many computing processes, far more
-than there are cores. A false alarm is then a violation, or a run that leaves more than one part in
-twenty INCONCLUSIVE.
+A workload of another owner (``tests.reliability.bystander``) exists during each run, and its
+traffic must be the same afterwards. With ``--bystander blanket`` its pods would come back to a
+cordoned node, so no node may be drained. With ``--beside 8``, this number of computing processes,
+far more than there are cores, runs instead. Then only a violation is a false alarm, and a run with
+more than one part in twenty INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -45,24 +44,26 @@ RUNS = KEPT / "clean-runs.jsonl"
 SUITES = ("suites",)
 WORKERS = 2
 LABS = {"default": (), "ten-nodes": ("--every-node",)}
-"""Profiles of the labs, and what each run of one adds: on many nodes a run decides many times as much."""
+"""Maps the profile of each lab to the additional options of its runs. With ``--every-node`` a run
+makes many times as many decisions."""
 STREAMS = ("RST-", "XPOL-16")
-"""How the claims begin whose decisions are streams that stayed or broke."""
+"""The beginnings of ids of claims whose decisions are about streams that survived or broke."""
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
-"""In a lab's ready line: a host beyond its cluster."""
+"""Matches the host outside the cluster in a lab's ready line."""
 TIMINGS = ROOT / "lib" / "conformance" / "settings" / "lab.yaml"
-"""The patience of a run with a lab that it started itself."""
+"""The timings of a run on a lab that it started itself."""
 REFUSED: dict[Kind, tuple[str, ...]] = {
     "plain": (),
     "blanket": ("VXLAN-9", "VXLAN-10", "VXLAN-11", "VXLAN-12", "XVX-3", "XVX-4"),
 }
-"""Claims that are NOT_RUN beside each kind, since they drain nodes."""
+"""The claims that are NOT_RUN beside each kind of workload, because they would drain nodes."""
 UNDECIDED = 0.05
-"""Share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""
+"""The maximum share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""
 RUN_WITHIN = {False: 1200.0, True: 3600.0}
-"""Seconds, alone and beside many processes; only a run that hangs is caught, and counts as a false alarm."""
+"""s. The time limits of a run, alone and beside many processes. Only a hanging run exceeds them,
+and counts as a false alarm."""
 ENDS_WITHIN = 120.0
-"""Seconds that a run which hangs has to take away its pods and its lab once it was interrupted."""
+"""s. The time that an interrupted run has to remove its pods and its lab."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,35 +72,37 @@ class Run:
 
     number: int
     source: str
-    """What was run: hash of lib, suites and manifests."""
+    """The source that ran: a hash of lib, suites and manifests."""
     loaded: bool
-    """All cores were kept busy by others."""
+    """True if other processes kept all cores busy."""
     exit_code: int
     seconds: float
     tests: int
     suites: tuple[str, ...]
     profile: str
-    """Of its lab."""
+    """The profile of its lab."""
     closed: int
-    """Paths that were decided as closed: pairs of nodes, of each test."""
+    """The number of closed paths that were decided, as pairs of nodes of each test."""
     opened: int
-    """Paths that were decided as open."""
+    """The number of open paths that were decided."""
     streams: int
-    """Streams that were decided through a change."""
+    """The number of streams that were decided through a change."""
     alarms: tuple[str, ...]
-    """Claims whose verdict was not that of a healthy lab, with the first line of the reason."""
+    """The claims whose verdict is not that of a healthy lab, each with the first line of its
+    reason."""
     beside: int = 0
-    """Processes that computed beside it; 0: none, or as many as there are cores (``loaded``)."""
+    """The number of processes that computed beside it; 0: none, or as many as there are cores
+    (``loaded``)."""
     parts: int = 0
-    """Parts of claims that its tests were to decide."""
+    """The number of parts of claims that its tests had to decide."""
     undecided: int = 0
-    """Those of them that are INCONCLUSIVE."""
+    """The number of these parts that are INCONCLUSIVE."""
     bystander: Kind = "plain"
-    """Whose workload was beside it."""
+    """The kind of workload beside it."""
 
     @property
     def false_alarm(self) -> bool:
-        """Whether the run reported anything wrong."""
+        """Return whether the run reported anything wrong."""
         if self.beside:
             too_many = self.undecided > UNDECIDED * self.parts
             return bool(self.alarms) or too_many or self.exit_code not in (0, 6)
@@ -110,8 +113,9 @@ class Run:
 def load(processes: int) -> Iterator[None]:
     """Start this many processes that only compute.
 
-    Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
-    one session would leave most of them to the lab.  They end with this process, however it ends.
+    Each has its own session. Linux divides the cores among sessions first (sched_autogroup), so
+    several processes in one session would leave most of the cores to the lab. They end with this
+    process in every case.
     """
     spin = [
         sys.executable,
@@ -130,9 +134,10 @@ def load(processes: int) -> Iterator[None]:
 def one_run(
     number: int, suites: tuple[str, ...], table: Table, beside: int, bystander: Kind = "plain"
 ) -> Run:
-    """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn.
+    """Run these suites once. Every second run is on a busy machine, and each lab has two runs in
+    turn.
 
-    ``beside``: the default lab, and so many processes beside each run.
+    ``beside``: use only the default lab, with this number of processes beside each run.
     """
     busy, profile = number % 2 == 1, list(LABS)[0 if beside else number // 2 % len(LABS)]
     processes = beside or ((busy and os.cpu_count()) or 0)
@@ -189,7 +194,7 @@ def one_run(
 
 
 def _on(lab: RunningLab) -> list[str]:
-    """The words by which a run uses a lab as one that it has started itself."""
+    """Return the options by which a run uses a lab as if it had started the lab itself."""
     outside = OUTSIDE.search(lab.ready_line)
     target = [f"--external-target={outside['address']}"] if outside else []
     return [
@@ -201,7 +206,8 @@ def _on(lab: RunningLab) -> list[str]:
 
 
 def _ended(command: Sequence[str], environment: dict[str, str], within: float) -> tuple[int, str]:
-    """Exit code (-1: hung) and output; a run that hangs is interrupted as a user would, and killed whole if need be."""
+    """Return the exit code (-1: it hung) and the output. A hanging run is interrupted as a user
+    would do, and killed if necessary."""
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, start_new_session=True,
@@ -241,8 +247,8 @@ def decided(said: dict[str, Any]) -> dict[str, int]:
 def _alarms(
     said: dict[str, Any], table: Table, profile: str, beside: int = 0, refused: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the differences from a healthy lab on which these are ``refused``; ``beside`` too many
-    processes only the violations."""
+    """Return the differences from a healthy lab on which these claims are ``refused``; ``beside``
+    too many processes, return only the violations."""
     return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
@@ -257,7 +263,7 @@ def _alarms(
 
 
 def _keep(number: int, folder: Path, output: str) -> None:
-    """Keep the evidence of the cause: the run's directory and its output."""
+    """Keep the run's directory and its output as evidence of the cause."""
     target = KEPT / f"alarm-{number}"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target, symlinks=True)
@@ -267,7 +273,8 @@ def _keep(number: int, folder: Path, output: str) -> None:
 def known(
     suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0, bystander: Kind = "plain"
 ) -> list[Run]:
-    """Runs of these suites in the present source, beside so many processes and a bystander of this kind."""
+    """Return the runs of these suites in the present source, beside this number of processes and
+    this kind of workload."""
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -338,7 +345,7 @@ def _counted(runs: Sequence[Run]) -> str:
 
 
 def summary(runs: Sequence[Run]) -> list[str]:
-    """As lines of the document."""
+    """Return the lines of the document."""
     lines = [
         "| lab | machine | runs | tests | closed paths | open | streams | false alarms | seconds: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite that changes a cluster outside its own namespaces, slowly, in every way that the
-journal knows."""
+"""A suite that slowly changes a cluster outside its own namespaces, in every way that the journal
+knows."""
 
 import time
 
@@ -18,7 +18,7 @@ from conformance.pods.worker_pods import WorkerPods
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 PAUSE = 0.3
-"""s.  Between two steps, so that runs can be killed in each of them."""
+"""s. The pause between two steps, so that runs can be killed in each step."""
 
 
 @pytest.mark.parametrize("number", range(3))

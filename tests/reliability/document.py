@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reliability.md: one generated section per measurement, each written by its own
-command."""
+"""Writes docs/reliability.md: one generated section per measurement, each by its own command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a measurement that SIGTERM ends, as when CI cancels a job, leave no process and no folder
-behind."""
+"""Ends a measurement at SIGTERM, as a cancelled CI job gets it, without leaving a process or a
+folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 
 ENDS_WITHIN = 20.0
-"""Seconds that labs have to take away their namespaces and folders."""
+"""s. The time that labs have to remove their namespaces and folders."""
 FOLDERS: set[Path] = set()
 
 
 @contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """A folder that goes with the work, also where a signal ends it."""
+    """Provide a folder that is removed at the end, also if a signal causes the end."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         FOLDERS.add(Path(name))
         try:
@@ -31,12 +31,13 @@ def scratch(prefix: str) -> Iterator[Path]:
 
 
 def end_on_sigterm() -> None:
-    """Have SIGTERM end this process with everything that it has started."""
+    """Let SIGTERM end this process together with everything that it has started."""
     signal.signal(signal.SIGTERM, lambda number, frame: _end(number))
 
 
 def _end(number: int) -> None:
-    """End what was started: labs as their user would, all else at once; threads may start something meanwhile."""
+    """End all started processes: labs as their user would, all others at once. Threads may start
+    new processes meanwhile."""
     while started := [one for one in psutil.Process().children(recursive=True) if _lives(one)]:
         for process in started:
             _signal(process, signal.SIGTERM if _is_lab(process) else signal.SIGKILL)
@@ -45,7 +46,7 @@ def _end(number: int) -> None:
             _signal(process, signal.SIGKILL)
     for folder in list(FOLDERS):
         shutil.rmtree(folder, ignore_errors=True)
-    os._exit(128 + number)  # threads wait for what is no more
+    os._exit(128 + number)  # threads wait for processes that are gone
 
 
 def _lives(process: psutil.Process) -> bool:

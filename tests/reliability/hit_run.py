@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lab, and runs with disruptive tests on it: each is hit at a given moment and restored, and
-the lab is compared with its state before."""
+"""A lab, and runs with disruptive tests that are hit at a given moment and restored. Then the
+cluster is compared with its state before."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import ROOT
 
 SUITES = ("suites/vxlan/test_vni.py", "suites/resets/test_felix_restart.py")
-"""Those that change the cluster: Felix is restarted; nodes get another VNI, are drained, lose their HNS network."""
+"""The suites that change the cluster: they restart Felix, change the VNI of nodes, drain nodes, and
+remove HNS networks."""
 TIMINGS = Path(__file__).with_name("timings.yaml")
 SETTLED_WITHIN = 60.0
-"""Seconds; for controllers to make deleted pods anew."""
+"""s. The time limit within which controllers replace deleted pods."""
 RUN_WITHIN = 300.0
-"""Seconds; only a run that hangs is caught, and counts as something left behind."""
+"""s. A limit that only a hanging run exceeds; a hanging run counts as something left behind."""
 UNREACHABLE = 20.0
-"""Seconds without the API server."""
+"""s. The time for which the API server cannot be reached."""
 ENDED = "the run had ended"
 NO_WORKER = "there was no worker"
 NO_DRAIN = "no node was drained so often"
 UNTOUCHED, FELIX, VNI, PROCEDURE, HEALER = (
     "nothing changed yet", "restart of Felix", "another VNI", "new HNS network (VXLAN-10)", "its healer",
 )  # fmt: skip
-"""What a run is at when it is hit."""
+"""The possible phases of a run when it is hit."""
 KEY = b"PRIVATE KEY"
 
 Victim = Literal["controller", "worker", "all", "api"]
@@ -61,11 +62,12 @@ class Point:
     number: int
     victim: Victim
     changed: bool
-    """Counted from the first journalled change; else from the run's start."""
+    """True: the time counts from the first journalled change; False: from the run's start."""
     after: float
-    """Seconds."""
+    """The time until the hit, in seconds."""
     drained: int = 0
-    """Counted from the n-th time that the run cordons a node, by the procedure or by its healer; 0: not so."""
+    """If this is not 0, the time counts from the n-th time that the run cordons a node, by the
+    procedure or its healer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +76,16 @@ class Strike:
 
     missed: str = ""
     open: int = 0
-    """Changes that were open at that moment."""
+    """The number of changes that were open at that moment."""
     phase: str = ""
-    """What the run was at."""
+    """The phase of the run."""
     problem: tuple[str, ...] = ()
-    """What the run did that no run may: hang, leave processes, change nothing."""
+    """Faults of the run itself: it hung, left processes, or changed nothing."""
 
 
 @dataclass(frozen=True)
 class Harness:
-    """One lab, and how suites are run on it."""
+    """A lab, and the way in which suites run on it."""
 
     lab: RunningLab
     kube: Kube
@@ -94,7 +96,7 @@ class Harness:
     bystander: Bystander | None = None
 
     def command(self, *arguments: str) -> list[str]:
-        """``pytest ...`` on the lab."""
+        """Return the command ``pytest ...`` on the lab."""
         return [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={self.lab.kubeconfig}",
             f"--timings={TIMINGS}", f"--report-dir={self.folder / 'reports'}", *arguments,
@@ -102,11 +104,11 @@ class Harness:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of what runs on it."""
+        """Return the environment of processes that use the lab."""
         return environment(self.folder / "tmp")
 
     def start(self) -> subprocess.Popen[bytes]:
-        """A run with two workers."""
+        """Start a run with two workers."""
         with (self.folder / "run.log").open("wb") as log:
             return subprocess.Popen(
                 self.command(*self.suites, "-n", "2", "--allow-cluster-disruptive"),
@@ -115,9 +117,10 @@ class Harness:
             )  # fmt: skip
 
     def hit(self, point: Point, run: subprocess.Popen[bytes]) -> Strike:
-        """Wait for the point, hit the victim, and wait until no process of the run is left.
+        """Wait for the point, hit the victim, and wait until all processes of the run have ended.
 
-        A point after the first change waits on until a change is open, so that there is something to lose.
+        A point after the first change also waits until a change is open, so that the hit can leave
+        something behind.
         """
         deadline = time.monotonic() + RUN_WITHIN
         if point.drained and not self._drained(point.drained, run, deadline):
@@ -140,11 +143,11 @@ class Harness:
             and point.victim in ("controller", "all")
             and run.returncode != -signal.SIGKILL
         ):
-            missed = ENDED  # by itself, just before
+            missed = ENDED  # the run ended by itself just before
         return Strike(missed=missed, open=at_hit, phase=phase, problem=problem)
 
     def _drained(self, times: int, run: subprocess.Popen[bytes], deadline: float) -> bool:
-        """Wait until a run has cordoned nodes so often; whether it has."""
+        """Wait until a run has cordoned nodes this many times; return whether it has."""
         seen, before = 0, set[str]()
         while seen < times:
             if time.monotonic() > deadline or run.poll() is not None:
@@ -155,7 +158,7 @@ class Harness:
         return True
 
     def _cordoned(self) -> set[str]:
-        """The nodes that a run has cordoned."""
+        """Return the nodes that a run has cordoned."""
         return {
             node["metadata"]["name"]
             for node in self.kube.objects("v1", "Node")
@@ -163,8 +166,8 @@ class Harness:
         }
 
     def phase(self) -> str:
-        """Return the phase of a run, from its journal and its marks on nodes: a healer cordons
-        without an entry."""
+        """Return the phase of a run. It follows from the journal and from the run's marks on nodes,
+        because a healer cordons nodes without a journal entry."""
         opened = [entry for book in journals(self.kube) for entry in entries_of(book) if entry.open]
         if self._cordoned():
             return (
@@ -179,7 +182,7 @@ class Harness:
     def _strike(
         self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]
     ) -> str:
-        """Hit the victim; why it could not be hit, or nothing."""
+        """Hit the victim; return the reason if that was not possible, otherwise an empty text."""
         if run.poll() is not None:
             return ENDED
         match point.victim:
@@ -205,11 +208,11 @@ class Harness:
         return ""
 
     def open_entries(self) -> int:
-        """How many changes are journalled and not closed."""
+        """Return the number of changes that are journalled and not closed."""
         return sum(entry.open for book in journals(self.kube) for entry in entries_of(book))
 
     def restore(self) -> tuple[int, str, float]:
-        """``pytest --restore``: exit code (-1: it hung), output, seconds."""
+        """Run ``pytest --restore``; return its exit code (-1: it hung), output and seconds."""
         begun = time.monotonic()
         try:
             done = subprocess.run(
@@ -221,7 +224,8 @@ class Harness:
         return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
 
     def left(self, before: Snapshot, *, seen_whole: bool = False) -> list[str]:
-        """What differs from before, once controllers have done their work; and whether pods reach each other."""
+        """Return the differences from the state before, once controllers have done their work, and
+        whether pods reach each other."""
         deadline = time.monotonic() + SETTLED_WITHIN
         while (
             found := snapshot.differences(before, snapshot.take(self.kube))
@@ -237,8 +241,8 @@ class Harness:
         return found + ([problem] if problem else [])
 
     def _bystander_lost(self) -> list[str]:
-        """Return the losses of somebody else's workload: its traffic, and its pods if nothing may
-        be drained beside it."""
+        """Return the losses of the other owner's workload: its traffic and, if no node may be
+        drained, its pods."""
         if self.bystander is None:
             return []
         gone = (
@@ -250,12 +254,12 @@ class Harness:
         return [*evicted, *self.bystander.lost()]
 
     def keys_left(self) -> int:
-        """How many files with a private key runs have left behind."""
+        """Return the number of files with a private key that runs have left behind."""
         files = [path for path in (self.folder / "tmp").rglob("*") if path.is_file()]
         return sum(KEY in path.read_bytes() for path in files)
 
     def verdicts(self) -> dict[str, str]:
-        """Return the last run's verdict on each claim that it decided."""
+        """Map each claim that the last run decided to its verdict."""
         report = self.folder / "reports" / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": []}
         return {claim["id"]: claim["verdict"] for claim in said["claims"] if claim["results"]}
@@ -269,9 +273,9 @@ def harness(
     unreachable: float = UNREACHABLE,
     bystander: Kind | None = None,
 ) -> Iterator[Harness]:
-    """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own.
+    """Run a lab. Without ``suites``, the suite beside this file is run in its own project.
 
-    ``bystander``: somebody else's workload of this kind is there, with traffic.
+    ``bystander``: a workload of another owner, of this kind, exists with traffic.
     """
     with scratch("kills-") as folder:
         (folder / "tmp").mkdir()
@@ -297,8 +301,8 @@ def _project(path: Path) -> Path:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Return this process's environment without the variables of a pytest that runs it, and with a
-    folder for files that killed processes leave."""
+    """Return this process's environment without the variables of a pytest that runs it. TMPDIR is a
+    folder for the files that killed processes leave."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -308,14 +312,14 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def end_all(run: subprocess.Popen[bytes]) -> None:
-    """Kill a run's living processes."""
+    """Kill all living processes of a run."""
     for member in _members(run.pid):
         _kill(member)
     run.wait()
 
 
 def _members(pid: int) -> list[psutil.Process]:
-    """A run's processes."""
+    """Return the processes of a run."""
     try:
         leader = psutil.Process(pid)
         return [leader, *leader.children(recursive=True)]
@@ -325,15 +329,14 @@ def _members(pid: int) -> list[psutil.Process]:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return (
-            popen_bootstrapline in process.cmdline()
-        )  # all that the command line of xdist's workers says
+        # this line is all that the command line of an xdist worker shows
+        return popen_bootstrapline in process.cmdline()
     except psutil.Error:
         return False
 
 
 def _kill(process: psutil.Process) -> bool:
-    """Whether there was such a process."""
+    """Kill a process; return whether it existed."""
     try:
         process.send_signal(signal.SIGKILL)
     except psutil.NoSuchProcess:
@@ -342,7 +345,7 @@ def _kill(process: psutil.Process) -> bool:
 
 
 def _ended(run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> tuple[str, ...]:
-    """Wait until all of a run's processes have; what hung, if they do not, is killed."""
+    """Wait until all processes of a run have ended; kill and return those that hang."""
     try:
         run.wait(RUN_WITHIN)
     except subprocess.TimeoutExpired:

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with disruptive tests that are killed at many points: ``pytest --restore`` must restore
-everything.
+"""Runs with disruptive tests that are killed at many points: ``pytest --restore`` must undo all
+their changes.
 
-``python -m tests.reliability.kills --points 50`` continues where it was interrupted.
+``python -m tests.reliability.kills --points 50``; an interrupted measurement continues where it
+stopped. At each point SIGKILL hits the controller, one worker or all of them, or the API server
+cannot be reached for a while. Afterwards the cluster is compared with its state before any run. If
+nothing could be hit at a point, the point is tried again at another moment and does not count. A
+run or a ``--restore`` that hangs counts as something left behind.
 
-At each point SIGKILL hits the controller, one worker or all of them, or the API server becomes
-unreachable for a while. Afterwards the cluster is compared with its state before any run. A point
-at which there was nothing to hit does not count and is tried again at another moment. A run or a
-``--restore`` that hangs counts as something left behind.
-
-Beside every run is a workload of another owner (``tests.reliability.bystander``), whose traffic has
-to pass afterwards as before. ``--bystander plain``: nodes under it may be drained, and a share of
-the points is in VXLAN-10's procedure and its healer. ``--bystander blanket``: its pods would come
-back to a cordoned node, so that no node may be drained.
+A workload of another owner (``tests.reliability.bystander``) exists during every run, and its
+traffic must be the same afterwards. With ``--bystander plain`` nodes may be drained, and a share of
+the points is in VXLAN-10's procedure and its healer. With ``--bystander blanket`` its pods would
+come back to a cordoned node, so no node may be drained.
 """
 
 from __future__ import annotations
@@ -51,24 +50,26 @@ KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "kills.jsonl"
 WRITING = threading.Lock()
 PER_LAB = 10
-"""Points after which a new lab is started; a point that leaves anything behind ends its lab at once."""
+"""The number of points after which a new lab is started. A point that leaves anything behind ends
+its lab at once."""
 TRIES = 3
-"""Times that a point is tried at most when it hits nothing."""
+"""The maximum number of tries of a point that hits nothing."""
 LATER = 1.0
-"""Seconds; how much later a run is hit that had no worker yet."""
+"""s. The additional delay of a point at which the run had no worker yet."""
 STARTING = 1 / 5
-"""Share of points before the first change is journalled."""
+"""The share of points before the first journalled change."""
 IN_PROCEDURE = 10
-"""Points in VXLAN-10's procedure and its healer, where there are twice as many at least; else half of all."""
+"""The number of points in VXLAN-10's procedure and its healer; at most half of all points."""
 DRAINS = 4
-"""Times that a run on the default lab drains a node: each of two by the test, and again as it puts the VNI back."""
+"""How often a run on the default lab drains a node: the test drains two nodes, and drains both
+again when it restores the VNI."""
 DRAIN_LASTS = 4.0
-"""Seconds from a node's cordon to its new network there."""
+"""s. The time from a node's cordon to its new network."""
 EXPECTED: dict[Kind, str] = {"plain": "CONFIRMED", "blanket": "NOT_RUN"}
-"""What a run that nobody kills says of VXLAN-10 beside each kind of bystander."""
+"""The verdict of VXLAN-10 in a run that is not killed, beside each kind of workload."""
 
 WHOLE = "pods of both operating systems reach each other in all directions"
-"""What --restore says when it has put something back and then looked."""
+"""The output of --restore if it has restored something and then checked the network."""
 
 VICTIMS: tuple[Victim, ...] = (
     "controller",
@@ -96,34 +97,36 @@ class Kill:
     after: float
     drained: int = 0
     phase: str = ""
-    """What the run was at when it was hit."""
+    """The phase of the run when it was hit."""
     missed: str = ""
-    """Why nothing was hit; empty: the victim was."""
+    """The reason why nothing was hit; empty: the victim was hit."""
     open_at_hit: int = 0
-    """Changes that were journalled and not closed when it hit."""
+    """The number of changes that were journalled and not closed at the hit."""
     open_entries: int = 0
-    """Those that were still when the run had ended: a run of which something lives puts its own back."""
+    """The number of journalled changes that were still open at the run's end: a run that is partly
+    alive undoes its own changes."""
     restored: int = 0
-    """Lines of --restore that say that something was put back."""
+    """The number of output lines of --restore about restored objects."""
     healed: int = 0
-    """Nodes that --restore gave a network with the VNI of before."""
+    """The number of nodes to which --restore gave a network with the earlier VNI."""
     keys: int = 0
-    """Files with a private key that were left in TMPDIR; a count, which fails nothing here."""
+    """The number of files with a private key that were left in TMPDIR; they do not count as a
+    failure here."""
     exit_code: int = -1
-    """Of --restore; -1: it did not end."""
+    """The exit code of --restore; -1: it did not end."""
     seconds: float = 0.0
-    """--restore took."""
+    """The duration of --restore."""
     left: tuple[str, ...] = ()
-    """Differences to the state before, what is wrong with the network, and what hung."""
+    """Differences from the state before, faults of the network, and hanging processes."""
 
     @property
     def failed(self) -> bool:
-        """Whether anything was left behind."""
+        """Return whether anything was left behind."""
         return bool(self.left) or self.exit_code != 0
 
 
 def one_point(harness: Harness, point: Point, before: Snapshot) -> Kill:
-    """Hit one run, restore, compare."""
+    """Hit one run, restore, and compare."""
     run = harness.start()
     try:
         strike = harness.hit(point, run)
@@ -157,7 +160,7 @@ def _nothing_known(point: Point, harness: Harness) -> Kill:
 
 
 def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
-    """Return the points that are left: points that were not tried, and at another moment those that
+    """Return the remaining points: those that were not tried, and, at another moment, those that
     hit nothing."""
     tries = [(point, [kill for kill in kills if kill.number == point.number]) for point in plan]
     return [
@@ -168,7 +171,8 @@ def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
 
 
 def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
-    """Earlier when the run had ended, or had drained fewer nodes, later when it had no worker yet."""
+    """Return the point at another moment: earlier if the run had ended or had drained fewer nodes,
+    later if it had no worker yet."""
     after, drained = point.after, point.drained
     for kill in missed:
         if kill.missed == NO_DRAIN:
@@ -179,8 +183,8 @@ def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
 
 
 def plan(count: int, lasting: float, bystander: Kind) -> list[Point]:
-    """Plan this many points over a run. If nodes are drained, IN_PROCEDURE of the points, or half,
-    are during the drain."""
+    """Return this many points over a run. If nodes are drained, IN_PROCEDURE of the points, but at
+    most half, are during a drain."""
     draining = min(IN_PROCEDURE, count // 2) if bystander == "plain" else 0
     rounds = -(-draining // DRAINS)
     found = points(count - draining, lasting)
@@ -196,7 +200,7 @@ def plan(count: int, lasting: float, bystander: Kind) -> list[Point]:
 
 
 def points(count: int, lasting: float) -> list[Point]:
-    """So many points over a run whose disruptive tests last so many seconds."""
+    """Return this many points over a run whose disruptive tests last ``lasting`` seconds."""
     starting = round(count * STARTING)
     found = []
     for number in range(count):
@@ -214,9 +218,10 @@ def points(count: int, lasting: float) -> list[Point]:
 
 
 def lasting(profile: str, bystander: Kind) -> float:
-    """Seconds that a whole run's changes last.
+    """Return the seconds that the changes of a whole run last.
 
-    Raises RuntimeError where such a run leaves something behind, or says of VXLAN-10 what it does not beside this kind.
+    Raise RuntimeError if such a run leaves something behind, or if its verdict on VXLAN-10 is not
+    the expected one beside this kind of workload.
     """
     with harness(profile, bystander=bystander) as one:
         before = snapshot.take(one.kube)
@@ -238,8 +243,8 @@ def lasting(profile: str, bystander: Kind) -> float:
 
 
 def known(path: Path | None = None, *, bystander: Kind | None = None) -> list[Kill]:
-    """Return the tries of the present source, beside one kind of bystander or any, that recorded
-    the same fields as today's."""
+    """Return the recorded tries of the present source, beside this kind of workload or any. Records
+    with other fields than today's are left out."""
     path = path or RUNS
     if not path.exists():
         return []
@@ -255,7 +260,7 @@ def known(path: Path | None = None, *, bystander: Kind | None = None) -> list[Ki
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what is missing; 1 when something was left behind."""
+    """Do the remaining points; return 1 if anything was left behind."""
     parser = argparse.ArgumentParser(description="Kill runs at many points, restore, compare.")
     parser.add_argument("--points", type=int, default=50, help="default: %(default)s")
     parser.add_argument(
@@ -312,7 +317,8 @@ def _todo(planned: Sequence[Point], bystander: Kind, numbers: set[int]) -> list[
 
 
 def take_all(todo: Sequence[Point], profile: str, labs: int, bystander: Kind = "plain") -> None:
-    """Points on labs of their own, so many at once; an interruption ends it after the points that are under way."""
+    """Do the points on this number of labs at the same time; an interruption takes effect after the
+    present points."""
     ended = threading.Event()
 
     def on_one_lab(some: Sequence[Point]) -> None:
@@ -330,13 +336,14 @@ def take_all(todo: Sequence[Point], profile: str, labs: int, bystander: Kind = "
 
 
 def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threading.Event) -> None:
-    """Points on one lab, until one leaves something behind; what comes of each is written down at once."""
+    """Do points on one lab until one of them leaves something behind; record each result at
+    once."""
     for point in todo:
         if ended.is_set():
             return
         try:
             kill = one_point(harness, point, before)
-        except Exception as error:  # not tried again until it passes: nobody knows what broke here
+        except Exception as error:  # the point is not repeated: the cause of this error is unknown
             kill = replace(
                 _nothing_known(point, harness), left=(f"broke: {type(error).__name__}: {error}",)
             )
@@ -355,7 +362,8 @@ def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threa
 
 
 def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
-    """As lines of the document: tries that hit something; of the others only how many, and what they left."""
+    """Return the lines of the document: tries that hit something, and the number and remains of all
+    other tries."""
     if not kills:
         return []
     hit = [kill for kill in kills if not kill.missed]

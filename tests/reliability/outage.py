@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A long outage of the API server in the middle of a change, which the run must then restore.
 
-``python -m tests.reliability.outage --seconds 300``.  Two runs of the disruptive suites, each on a
-lab of its own beside a workload of another owner: one loses the API server while Felix restarts,
-the other while a node is drained for VXLAN-10.  Afterwards ``--restore`` runs, and the cluster is
-compared with its state before.  Exits with 1 if anything is left.
+``python -m tests.reliability.outage --seconds 300``. It makes two runs of the disruptive suites,
+each on its own lab beside a workload of another owner. The first loses the API server while Felix
+restarts, the second while a node is drained for VXLAN-10. Afterwards ``--restore`` runs, and the
+cluster is compared with its state before. Exits with 1 if anything is left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ POINTS = (
 
 
 def lost(point: Point, seconds: float) -> Kill:
-    """Take the API server away from one run for so many seconds, restore, and compare."""
+    """Make the API server unreachable for one run, for this number of seconds; then restore and
+    compare."""
     with harness("default", unreachable=seconds, bystander="plain") as one:
         return one_point(one, point, snapshot.take(one.kube))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster's state read through its API, and the differences between two states: shows what a run
-has not restored.
+"""A cluster's state by its API, and the differences between two states, since a run must leave the
+cluster as it was.
 
-Compared are specs, labels, annotations and data of all earlier objects, pods by owner and count,
-IPAM with the existing pods, nodes, and objects that still carry this suite's label.
+These parts are compared: specs, labels, annotations and data of all objects; pods, by owner and
+number; IPAM's addresses with those of existing pods; nodes; and objects that still have this
+suite's label.
 """
 
 from __future__ import annotations
@@ -23,28 +24,29 @@ LIVING = {
     "pods", "events", "endpoints", "endpointslices", "replicasets", "controllerrevisions", "blockaffinities",
     "ipamblocks", "ipamhandles", "leases", "componentstatuses",
 }  # fmt: skip
-"""Kinds that come and go with pods, or that say that somebody is alive: looked at in another way, or not at all."""
+"""Kinds that come and go with pods, or that only show that a component is alive. They are compared
+in another way, or not at all."""
 COUNTED = ("deprecated.daemonset.template.generation", "deployment.kubernetes.io/revision")
-"""Annotations by which controllers count changes, undone ones too."""
+"""Annotations in which controllers count changes, including undone changes."""
 RESERVED = "windows-reserved-ipam-handle"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state."""
+    """The state of a cluster at one moment."""
 
     objects: dict[str, dict[str, Any]]
-    """``group/plural namespace/name`` to what was written in it."""
+    """Map ``group/plural namespace/name`` to the written parts of the object."""
     pods: Counter[str]
-    """``namespace owner`` to how many of its pods run and are ready."""
+    """Map ``namespace owner`` to the number of its running and ready pods."""
     problems: tuple[str, ...]
-    """What is wrong in itself: addresses and nodes."""
+    """Faults within this state: addresses and nodes."""
     ours: tuple[str, ...]
-    """What carries this suite's label."""
+    """Objects with this suite's label."""
 
 
 def take(kube: Kube) -> Snapshot:
-    """The state of now."""
+    """Return the present state."""
     with ThreadPoolExecutor(8) as threads:
         listed = list(
             threads.map(lambda path: (path, kube.read(path).get("items") or []), _collections(kube))
@@ -73,7 +75,7 @@ def take(kube: Kube) -> Snapshot:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[str]:
-    """One line each; none: all is as it was."""
+    """Return one line per difference; none if the states are equal."""
     found = [f"left over: {name}" for name in after.ours if name not in before.ours]
     found += [f"gone: {name}" for name in before.objects if name not in after.objects]
     found += [f"new: {name}" for name in after.objects if name not in before.objects]
@@ -88,7 +90,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def _collections(kube: Kube) -> Iterator[str]:
-    """Paths of all kinds that can be listed."""
+    """Yield the paths of all kinds that can be listed."""
     versions = ["/api/v1"]
     for group in kube.read("/apis")["groups"]:
         versions.append(f"/apis/{group['preferredVersion']['groupVersion']}")
@@ -170,7 +172,8 @@ def _nodes(nodes: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _addresses(pods: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> Iterator[str]:
-    """Every address that IPAM has given to a pod is that pod's, and every pod's address was given by IPAM."""
+    """Yield addresses that IPAM assigned to a pod that does not have them, and pods' addresses that
+    IPAM did not assign."""
     given: dict[str, str] = {}
     for block in blocks:
         spec = block["spec"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source to which a measurement belongs: figures of different sources are never added up."""
+"""The source of a measurement: figures of different sources are never added up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MEASURED = ("lib", "suites", "manifests")
 
 @functools.cache
 def source() -> str:
-    """A short hash of everything that runs: lib, suites and manifests as they are on disk."""
+    """Return a short hash of everything that runs: lib, suites and manifests as they are on
+    disk."""
     digest = hashlib.sha256()
     for folder in MEASURED:
         for path in sorted((ROOT / folder).rglob("*")):

@@ -273,4 +273,4 @@ def test_a_test_that_fails_before_any_change_is_printed_and_the_others_are_recor
         "tests/unit/conformance/test_process.py::test_process",
     ]
     assert recorded.seconds["tests/unit/conformance/test_process.py::test_process"] > 0.01
-    assert capsys.readouterr().out == f"fails before anything is changed: {address}two\n"
+    assert capsys.readouterr().out == f"fails even without a change: {address}two\n"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws worlds and edits at random, for a run that shows whether a healthy lab is as the oracle says.
+"""Draws worlds and edits at random, for a run that checks whether a healthy lab agrees with the
+oracle.
 
     python -m tests.worlds.at_random FOLDER [--worlds 100] [--edits 50] [--seed 1]
     pytest suites/policy/test_worlds.py --world=FOLDER -n auto
 
-They are POL-1's: of features of one claim alone, none that a world may not have, and each with a claim of its own for
-what it says.  None is chosen for what it shows.
+They belong to POL-1 and keep to the rules for worlds: each uses the features of only one claim.
+They are not chosen by the wrong readings that they show.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from tests.worlds.rules import edit_problems, misled, problems
 from tests.worlds.seats import ELSEWHERE, SEATS
 
 MORE = 6
-"""Drawn for each that is wanted: many keep to no rules, or decide nothing."""
+"""The number of examples that are drawn for each wanted one, since many break a rule or decide
+nothing."""
 
 
 def worlds(number: int, start: int) -> Iterator[World]:
-    """So many at most, at rest."""
+    """Yield at most this number of worlds without edits."""
     several = (
         World("", "POL-1", tuple(objects))
         for objects in drawn(grammar.worlds("POL-1"), MORE * number, start)
@@ -45,7 +47,7 @@ def worlds(number: int, start: int) -> Iterator[World]:
 
 
 def edits(number: int, start: int) -> Iterator[World]:
-    """So many at most, each with its edit."""
+    """Yield at most this number of worlds, each with an edit."""
     several = drawn(edit_grammar.edits("POL-1"), MORE * number, start)
     return islice(
         (
@@ -61,7 +63,8 @@ def edits(number: int, start: int) -> Iterator[World]:
 
 
 def _alone(world: World) -> bool:
-    """Whether no NetworkSet that another worker's world may have decides a pair of it."""
+    """Return whether the NetworkSets of another worker's world cannot decide any pair of this
+    world."""
     sets = [
         {
             "kind": "NetworkSet",
@@ -74,7 +77,8 @@ def _alone(world: World) -> bool:
 
 
 def _closes(world: World) -> bool:
-    """Whether its claim decides a closed way: one that closes nothing says nothing of POL-1."""
+    """Return whether the world's claim decides a closed path: a world that closes nothing cannot
+    test POL-1."""
     of_claim = [
         cell.expected
         for cell in cells(objects_of(world), SEATS, world.claim)
@@ -84,7 +88,7 @@ def _closes(world: World) -> bool:
 
 
 def main() -> None:
-    """The program."""
+    """Draw worlds and edits and write them into the folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--worlds", type=int, default=100)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses worlds by wrong readings of policy: the fewest and smallest that show every wrong reading
-twice.
+"""Chooses worlds by wrong readings of policy: the fewest and smallest worlds that show every wrong
+reading twice.
 
-This needs no planted bug and no cluster: a world shows a wrong reading if the oracle and its mutant
-expect different results of at least one cell. A mutant is applied to the ends on one operating
-system at a time, since a wrong reading would affect one system.
+Neither planted bugs nor a cluster are needed. A world shows a wrong reading if the oracle and its
+mutant expect different verdicts for at least one cell. A mutant is applied to the ends on one
+operating system at a time, because a real wrong reading would be on one system.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.worlds.staleness import STALE, Stale
 
 Obj = dict[str, Any]
 Key = tuple[str, str]
-"""(wrong reading, operating system)."""
+"""A wrong reading and an operating system."""
 TWICE = 2
 
 FEATURES = (
@@ -46,13 +46,13 @@ FEATURES = (
 
 
 def objects_of(world: World, seats: Sequence[Seat] = SEATS) -> list[Obj]:
-    """All objects of a world on the least cluster."""
+    """Return all objects of a world on the smallest cluster."""
     return [*around(world), *world.filled(seats, NAMESPACES)]
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What both ends decide of every cell, in their order."""
+    """The decisions of both ends on every cell, in the cells' order."""
 
     seats: tuple[tuple[Seat, Seat], ...]
     decided: tuple[tuple[Decision, Decision], ...]
@@ -64,7 +64,8 @@ def ends(
     seats: Sequence[Seat] = SEATS,
     known: Known | None = None,
 ) -> Ends:
-    """Of every pair and port; ``windows``: as Windows ends read policies; ``known``: what need not be asked again."""
+    """Return the decisions on every pair and port. ``windows``: the switches of Windows ends;
+    ``known``: decisions that need not be computed again."""
     pods = {pod.address: pod for pod in oracle.world.pods.values()}
     same = {
         (pod.address, way): known is not None and known.holds(oracle, pod, way, windows)
@@ -89,13 +90,14 @@ def ends(
 
 @dataclass(frozen=True)
 class Known:
-    """What is decided when nothing is misread."""
+    """The decisions without any wrong reading."""
 
     judge: Oracle
     right: Ends
 
     def holds(self, oracle: Oracle, pod: Pod, way: Direction, windows: Switches) -> bool:
-        """Whether another oracle has the same policies of a pod in a direction, in the same order and world."""
+        """Return whether another oracle has the same policies for a pod in a direction, in the same
+        order and world."""
         if oracle.world is not self.judge.world or (pod.os == "windows" and windows != WINDOWS):
             return False
         return oracle.in_force(pod, way) == self.judge.in_force(pod, way)
@@ -110,10 +112,12 @@ def _explained(
 def shown(
     objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())
 ) -> frozenset[Key]:
-    """The wrong readings that would be seen, by the operating system whose ends have them.
+    """Return the wrong readings that the objects show, each with the operating system whose ends
+    have it.
 
-    They are seen where Windows is documented to keep the promise: elsewhere they could pass for a limitation that is
-    gone.  Those of Windows' own departures are seen anywhere.
+    A wrong reading is shown in cells in which Windows is documented to keep the promise: in other
+    cells it could look like a limitation that is gone. Wrong readings of Windows' own departures
+    are shown in any cell.
     """
     text = _text([obj for obj in objects if obj["kind"] in WORLD])
     rest = [obj for obj in objects if obj["kind"] not in WORLD]
@@ -140,15 +144,15 @@ def _text(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _surroundings(mutant: str, text: str) -> Surroundings:
-    """Return the objects other than policies as a mutant reads them: the same objects if it
-    misreads nothing; empty: no mutant does."""
+    """Return the objects other than policies as a mutant reads them. If the mutant misreads none of
+    them, or its name is empty, they are the same objects."""
     given = json.loads(text)
     read = MUTANTS[mutant].objects(given) if mutant else given
     return Surroundings(read) if not mutant or read != given else _surroundings("", text)
 
 
 def _oracle(world: Surroundings, objects: Sequence[Obj]) -> Oracle:
-    """The oracle, in which policies of the same text are the same."""
+    """Return an oracle that shares parsed policies with equal text."""
     oracle = Oracle(
         world, [obj for obj in objects if not str(obj["kind"]).endswith("NetworkPolicy")]
     )
@@ -162,8 +166,8 @@ def _policy(text: str) -> Policy | None:
 
 
 def edit_shown(world: World) -> frozenset[Key]:
-    """Return the state that a stale data plane would keep, by the operating system whose ends would
-    show it after the edit."""
+    """Return the stale states that are shown after the edit, each with the operating system whose
+    ends have it."""
     before, after = objects_of(world), objects_of(world.edited())
     judge = Oracle(Surroundings(after), after)
     right, agreed = ends(judge), _agreed(judge)
@@ -176,7 +180,7 @@ def edit_shown(world: World) -> frozenset[Key]:
 
 
 def _agreed(judge: Oracle) -> tuple[bool, ...]:
-    """Of which cells the promise is what is documented."""
+    """Return, for each cell, whether the documents for Windows agree with the promise."""
     promised = ends(judge, PROMISE).decided
     return tuple(
         of_way(one) is of_way(other)
@@ -185,7 +189,7 @@ def _agreed(judge: Oracle) -> tuple[bool, ...]:
 
 
 def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) -> Iterator[Key]:
-    """On which systems' ends it is seen; ``agreed`` None: in any cell."""
+    """Yield the systems at whose ends a wrong reading is shown; ``agreed`` None: in any cell."""
     counts = agreed or [True] * len(right.seats)
     for system in SYSTEMS:
         cells = zip(right.seats, right.decided, wrong.decided, counts, strict=True)
@@ -196,7 +200,8 @@ def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) ->
 
 
 def _stale_ends(stale: Stale, before: list[Obj], after: list[Obj], right: Ends) -> Ends | None:
-    """What each end decides when it goes on with what is stale; None: nothing is."""
+    """Return the decisions of each end with its stale state; None if the edit leaves nothing
+    stale."""
     by_seat: dict[Seat, Ends] = {}
     for seat in SEATS:
         read = stale(before, after, seat.pod)
@@ -223,7 +228,7 @@ def _differs(
 
 
 def features(objects: Sequence[Obj]) -> frozenset[str]:
-    """The words of the grammar that a world uses."""
+    """Return the words of the grammar that a world uses."""
     words = set(_words(list(objects)))
     return frozenset(feature for feature in FEATURES if feature in words)
 
@@ -241,18 +246,19 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def pairs(objects: Sequence[Obj]) -> frozenset[tuple[str, str]]:
-    """The features that it uses together."""
+    """Return the pairs of features that a world uses together."""
     return frozenset(combinations(sorted(features(objects)), 2))
 
 
 def harmless(objects: Sequence[Obj]) -> bool:
-    """Whether no Windows node's Felix could end by it."""
+    """Return whether the objects cannot make any Windows node's Felix panic."""
     oracle = Oracle(Surroundings(objects), objects)
     return not any(panics(oracle, pod) for pod in oracle.world.pods.values())
 
 
 def greedy(pool: Sequence[tuple[World, frozenset[Key], int]]) -> list[World]:
-    """The worlds that show each key as often as is needed; the most at once first, then the smallest."""
+    """Return worlds that show each key as often as necessary. The worlds that show most come first,
+    then the smallest."""
     missing = needed(keys for _, keys, _ in pool)
     left, chosen = list(pool), []
     while any(missing.values()):
@@ -271,14 +277,15 @@ ANYWHERE = "anywhere"
 
 
 def needed(pool: Iterable[frozenset[Key]]) -> dict[Key, int]:
-    """Return how often each key must be covered: twice anywhere, or as often as possible; on
+    """Return how often each key must be shown: twice on any system, or as often as possible; on
     Windows once."""
     there = Counter(key for keys in pool for key in keys)
     return {key: min(TWICE, count) if key[1] == ANYWHERE else 1 for key, count in there.items()}
 
 
 def of_world(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
-    """The wrong readings that a world shows, of those asked for: on Windows, and anywhere."""
+    """Return those of the requested wrong readings that a world shows: on Windows, and on any
+    system."""
     names = None if asked is None else {name for name, _ in asked}
     seen = shown(
         objects_of(world), [one for name, one in MUTANTS.items() if names is None or name in names]
@@ -287,7 +294,7 @@ def of_world(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key
 
 
 def of_edit(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
-    """What stays stale and is seen on Windows after an edit."""
+    """Return the stale states that an edit shows on Windows."""
     return _on_windows(edit_shown(world))
 
 
@@ -300,7 +307,8 @@ def _anywhere(seen: Iterable[Key]) -> frozenset[Key]:
 
 
 def beside(world: World) -> list[str]:
-    """The claims of departures that decide cells of it on each Windows node, wherever its seats are."""
+    """Return the claims of Windows' departures that decide some cell on each Windows node, wherever
+    the world's seats are."""
     last = world.edited() if world.then else world
     on_each: list[set[str]] = []
     for seats in (SEATS, MANY):
@@ -315,7 +323,7 @@ def beside(world: World) -> list[str]:
 
 
 def written(world: World, shows: Iterable[str], about: str) -> str:
-    """A world's file; ``about``: its first line."""
+    """Return the text of a world's file; ``about``: its first line."""
     others = beside(world)
     body: dict[str, Any] = {"claim": world.claim, **({"beside": others} if others else {})}
     body |= {"shows": sorted(shows), "objects": list(world.objects)}

@@ -16,12 +16,13 @@ Obj = dict[str, Any]
 Keys = frozenset[tuple[str, str]]
 Pool = Sequence[tuple[World, Keys, int]]
 MOST_POLICIES = 6
-"""In one world: more are hard to read."""
+"""The maximum number of policies in a world; more would be hard to read."""
 TRIES = 40
 
 
 def together(one: World, other: World) -> World:
-    """All policies of both, named and ordered anew; the tiers and network sets of the first where both have them."""
+    """Return a world with all policies of both, with new names and orders. If both have the same
+    tier or network set, the first world's is used."""
     objects = copy.deepcopy([*one.objects, *other.objects])
     found: list[Obj] = []
     named: set[tuple[str, str, str]] = set()
@@ -59,7 +60,7 @@ def grown(
     needed: Mapping[tuple[str, str], int],
     chance: random.Random,
 ) -> Iterator[tuple[World, Keys]]:
-    """Worlds, each of which shows as much as may be of what is still missing, until nothing is."""
+    """Yield worlds until nothing is missing; each shows as many of the missing keys as possible."""
     missing = {key: times for key, times in needed.items() if times}
     while missing:
         world, keys = _best(pool, missing)
@@ -84,7 +85,7 @@ def grown(
 
 
 def _best(pool: Pool, missing: Mapping[tuple[str, str], int]) -> tuple[World, Keys]:
-    """The world that shows the most of what is missing and may be committed."""
+    """Return the world that shows most of the missing keys and may be committed."""
     for world, keys, _ in sorted(pool, key=lambda one: (-len(one[1] & missing.keys()), one[2])):
         if not any(problems(world)):
             return world, keys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of amounts: a data plane that reads only the first entries of a list, or only
-short names."""
+"""Wrong readings of the amount of a policy: only the first entries of a list, or only short names,
+are read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.worlds.editing import (
 )
 
 MOST = 15
-"""Entries that they know: iptables' multiport takes no more ports."""
+"""The number of entries that are read: iptables' multiport accepts no more ports."""
 LONGEST = 63
-"""Characters of a label's value, of which names of policies may have 253."""
+"""The maximum length of a label's value; names of policies may have 253 characters."""
 
 
 def _values(text: str) -> str:
-    """The first values alone of each ``in`` and ``not in``."""
+    """Keep only the first values of each ``in`` and ``not in``."""
     return re.sub(
         r"\{([^}]*)\}", lambda found: "{" + ",".join(found[1].split(",")[:MOST]) + "}", text
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of edge cases: empty lists, ends of ranges, zeros, single values, parts of values,
+"""Wrong readings at edges: empty lists, ends of ranges, zeros, single values, parts of values,
 names.
 
-They are separate from ``mutants``, because they are mistakes of a reader who gets the ordinary
-cases right.
+They are separate from ``mutants``: a reader who treats ordinary cases correctly can still make
+these mistakes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tests.worlds.editing import (
 )
 
 Whole = Callable[[Sequence[Obj]], list[Obj]]
-"""From all objects, copies of their own, to what a wrong reading makes of them."""
+"""Maps private copies of all objects to the objects that a wrong reading makes of them."""
 
 EVERY, NO_ADDRESS = "0.0.0.0/0", "255.255.255.255/32"
 NOBODY = {"matchLabels": {"seat": "no"}}
 
 
 def _networks(edit: Callable[[str], str]) -> Edit:
-    """Edits each network that rules of either API name."""
+    """Edit each network in rules of either API."""
 
     def of_end(end: Obj) -> None:
         for key in ("nets", "notNets"):
@@ -71,7 +71,7 @@ def _of_set(edit: Callable[[str], str]) -> Edit:
 
 
 def _first_name(pod: Obj) -> Obj:
-    """Of the ports of a pod's containers that have a name, the first alone."""
+    """Keep only the first named port of a pod's containers."""
     for container in pod["spec"].get("containers") or []:
         container["ports"] = [port for port in container.get("ports") or [] if port.get("name")][:1]
     return pod
@@ -85,7 +85,7 @@ def _last_port(by: int) -> Edit:
 
 
 def _ends_of_ranges(end: Obj) -> None:
-    """Of a range of ports, the first and the last."""
+    """Replace a range of ports by its first and last port."""
     if end.get("ports"):
         end["ports"] = [
             one
@@ -95,7 +95,7 @@ def _ends_of_ranges(end: Obj) -> None:
 
 
 def _ends_of_end_ports(spec: Obj) -> None:
-    """The same, of Kubernetes' ports with an endPort."""
+    """Replace Kubernetes' ports with an endPort by the first and the last port."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             for entry in [entry for entry in rule.get("ports") or [] if "endPort" in entry]:
@@ -114,12 +114,12 @@ def _first_type(key: str) -> Callable[[Obj], object]:
 
 
 def _before_all(action: str) -> Edit:
-    """Rules of one action are asked before all others."""
+    """Move the rules with this action before all others."""
     return each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") != action))
 
 
 def _number_is(protocol: str | None) -> Edit:
-    """A protocol that is given as a number is another; None: its rules are lost."""
+    """Read a protocol that is given as a number as this protocol; None: lose its rules."""
 
     def edited(rule: Obj, _: str) -> Obj | None:
         if isinstance(rule.get("protocol"), str | None):
@@ -143,7 +143,7 @@ def _sctp_any(entry: Obj) -> None:
 
 
 def _port_alone_any(spec: Obj) -> None:
-    """A protocol without a port says nothing."""
+    """Let a protocol without a port match all traffic."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             if any("port" not in entry for entry in rule.get("ports") or []):
@@ -151,7 +151,7 @@ def _port_alone_any(spec: Obj) -> None:
 
 
 def _port_of_any_protocol(spec: Obj) -> None:
-    """A port whose protocol is not said is one of TCP and of UDP."""
+    """Read a port without a protocol as a port of both TCP and UDP."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             rule["ports"] = [
@@ -219,14 +219,14 @@ def _empty_peer(key: str, taken: Callable[[Obj], object]) -> Edit:
 
 
 def _both_accounts(end: Obj) -> None:
-    """Of names and selector of service accounts, the names alone."""
+    """If both names and a selector of service accounts are given, keep only the names."""
     accounts = end.get("serviceAccounts") or {}
     if {"names", "selector"} <= accounts.keys():
         accounts.pop("selector")
 
 
 def _orders_as_texts(objects: Sequence[Obj]) -> list[Obj]:
-    """Among others, Kubernetes' 1000 among them, an order's place is that of its text."""
+    """Order policies by the texts of their orders, with Kubernetes' 1000 among them."""
     calico = (
         obj["spec"] for obj in objects if obj["kind"].endswith("NetworkPolicy") and is_calico(obj)
     )
@@ -248,7 +248,7 @@ def _tiers_by_name(objects: Sequence[Obj]) -> list[Obj]:
 
 
 def _passed_is_denied(objects: Sequence[Obj]) -> list[Obj]:
-    """Packets that earlier tiers pass and no policy of the last tier selects are denied."""
+    """Deny packets that earlier tiers pass and that no policy of the last tier selects."""
     found = list(objects)
     for number, obj in enumerate(objects):
         if (
@@ -273,7 +273,7 @@ def _passed_is_denied(objects: Sequence[Obj]) -> list[Obj]:
 
 
 def _replaces(key: Callable[[Obj], tuple[str, ...]]) -> Whole:
-    """Of policies that are alike in that, the last alone."""
+    """Of policies with the same key, keep only the last."""
 
     def read(objects: Sequence[Obj]) -> list[Obj]:
         last = {key(obj): obj for obj in objects if obj["kind"].endswith("NetworkPolicy")}
@@ -316,7 +316,7 @@ EDITS: dict[str, Edit] = {
     "Kubernetes' protocol without a port says nothing": policies_of(is_kubernetes, _port_alone_any),
     "Kubernetes' protocol that is not said is any": policies_of(is_kubernetes, _port_of_any_protocol),
     "Kubernetes' last port only": policies_of(is_kubernetes, _last_entry),
-    # lists and what is empty
+    # lists and empty values
     "rules with ports alone lost": policies_of(is_kubernetes, _peerless_lost),
     "empty rules lost": policies_of(is_kubernetes, _empty_lost),
     "Deny before Allow": _before_all("Deny"),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single edits of worlds, drawn by Hypothesis: edits of one object, or of labels, with the claim to
-which each belongs.
+"""Single edits of worlds as Hypothesis draws them: of one object, or of labels, each with the claim
+to which it belongs.
 
-A change of a policy's rules alone belongs to XPOL-12 if the policy's tier is the only one, and to
-XPOL-13 in a later tier. All other edits belong to POL-1, and are drawn only in worlds with one
-tier.
+A change of only a policy's rules belongs to XPOL-12 if the policy's tier is the only tier, and to
+XPOL-13 in a later tier. All other changes belong to POL-1, and are made only in worlds with a
+single tier.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Obj = dict[str, Any]
 DIRECTIONS = ("ingress", "egress")
 RULES = ("XPOL-12", "XPOL-13")
 MOST = 4
-"""Fields that one edit changes."""
+"""The maximum number of fields that one edit changes."""
 RELABELLED = ({"x": "1"}, {"x": "2"}, {"x": "2", "y": "1"}, {"x": "13"}, {"y": "1"})
 
 
@@ -34,7 +34,8 @@ def _is_calico(obj: Obj) -> bool:
 
 
 def tiers_in_order(objects: list[Obj]) -> list[str]:
-    """The tiers that have policies, the first one first; a world's own all come before the default one."""
+    """Return the tiers with policies, in order; a world's own tiers all come before the default
+    tier."""
     tiers = sorted(
         (obj for obj in objects if obj["kind"] == "Tier"),
         key=lambda tier: float(tier["spec"]["order"]),
@@ -46,7 +47,8 @@ def tiers_in_order(objects: list[Obj]) -> list[str]:
 
 @st.composite
 def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> World:
-    """A world with its edit, in symbols; the name is empty.  ``ways``: what is edited, of POL-1's; none: anything."""
+    """Draw a world with an edit, in symbols; its name is empty. ``ways``: the possible subjects of
+    POL-1's edits; none: any subject."""
     objects = draw(grammar.worlds())
     tiers = tiers_in_order(objects)
     assume(len(tiers) > 1 if claim == "XPOL-13" else len(tiers) == 1)
@@ -55,7 +57,7 @@ def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> Wor
         policies = [obj for obj in policies if obj["spec"].get("tier", "default") != tiers[0]]
     edited = copy.deepcopy(draw(st.sampled_from(policies)))
     then: Obj = {}
-    for _ in range(draw(st.integers(1, MOST))):  # of one object, in one write
+    for _ in range(draw(st.integers(1, MOST))):  # all of one object, by one write
         more = draw(rule_edits(edited) if claim in RULES else other_edits(objects, edited, ways))
         then = (
             {"labels": {**then["labels"], **more["labels"]}}
@@ -69,7 +71,7 @@ def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> Wor
 
 @st.composite
 def rule_edits(draw: DrawFn, policy: Obj) -> Obj:
-    """The policy with other rules and nothing else."""
+    """Draw the policy with other rules and no other change."""
     spec = policy["spec"]
     there = [direction for direction in DIRECTIONS if spec.get(direction)]
     assume(there)
@@ -113,7 +115,8 @@ def rule_edits(draw: DrawFn, policy: Obj) -> Obj:
 
 @st.composite
 def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, ...] = ()) -> Obj:
-    """Everything but rules: order, selectors, types, policies that come and go, members, labels."""
+    """Draw an edit of anything but rules: order, selectors, types, created and deleted policies,
+    members, labels."""
     spec, calico = policy["spec"], _is_calico(policy)
     sets = [obj for obj in objects if obj["kind"] == "NetworkSet"]
     usual = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of policies' objects, from which wrong readings are put together."""
+"""Edits of policy objects, from which wrong readings are built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 Obj = dict[str, Any]
 Edit = Callable[[Obj], Obj | None]
-"""From an object, a copy of its own, to what a wrong reading makes of it; None: it is lost."""
+"""Maps a private copy of an object to the object that a wrong reading makes of it; None: the object
+is lost."""
 
 SIDES = ("source", "destination")
 DIRECTIONS = ("ingress", "egress")
@@ -29,7 +30,7 @@ def is_policy(obj: Obj) -> bool:
 
 
 def policies_of(kind: Callable[[Obj], bool], edit: Callable[[Obj], object]) -> Edit:
-    """Edits the spec of policies of a kind in place."""
+    """Edit in place the spec of each policy of a kind."""
 
     def edited(obj: Obj) -> Obj:
         if is_policy(obj) and kind(obj):
@@ -55,7 +56,7 @@ def is_global(obj: Obj) -> bool:
 
 
 def each_rule(edit: Callable[[Obj, str], Obj | None]) -> Edit:
-    """Edits each rule of Calico's policies; None: the rule is lost."""
+    """Edit each rule of Calico's policies; None: the rule is lost."""
 
     def edited(spec: Obj) -> None:
         for direction in DIRECTIONS:
@@ -67,12 +68,12 @@ def each_rule(edit: Callable[[Obj, str], Obj | None]) -> Edit:
 
 
 def without(*keys: str) -> Edit:
-    """Each rule of Calico's without some fields of its own."""
+    """Remove these fields from each rule of Calico's policies."""
     return each_rule(lambda rule, _: {key: value for key, value in rule.items() if key not in keys})
 
 
 def each_end(edit: Callable[[Obj], object], sides: Sequence[str] = SIDES) -> Edit:
-    """Edits in place what Calico's rules say of ends."""
+    """Edit in place the ends of Calico's rules."""
 
     def edited(rule: Obj, _: str) -> Obj:
         for side in sides:
@@ -84,7 +85,7 @@ def each_end(edit: Callable[[Obj], object], sides: Sequence[str] = SIDES) -> Edi
 
 
 def end_without(*keys: str) -> Edit:
-    """The ends of Calico's rules without some fields."""
+    """Remove these fields from the ends of Calico's rules."""
 
     def edited(end: Obj) -> None:
         for key in keys:
@@ -94,12 +95,12 @@ def end_without(*keys: str) -> Edit:
 
 
 def end_first(key: str) -> Edit:
-    """The ends of Calico's rules with the first entry of a list alone."""
+    """Keep only the first entry of a list at the ends of Calico's rules."""
     return each_end(lambda end: end.update({key: end[key][:1]}) if end.get(key) else None)
 
 
 def ranges(edit: Callable[[int, int], str]) -> Edit:
-    """The ranges among ports of Calico's rules, each by its first and last port."""
+    """Edit each range of ports in Calico's rules, given by its first and last port."""
 
     def edited(end: Obj) -> None:
         for key in ("ports", "notPorts"):
@@ -115,7 +116,7 @@ def ranges(edit: Callable[[int, int], str]) -> Edit:
 
 
 def action(given: str, taken: str | None) -> Edit:
-    """An action taken for another; None: its rules are lost."""
+    """Replace an action by another; None: lose its rules."""
 
     def edited(rule: Obj, _: str) -> Obj | None:
         if rule["action"] != given:
@@ -126,7 +127,7 @@ def action(given: str, taken: str | None) -> Edit:
 
 
 def each_list(edit: Callable[[list[Any]], list[Any]]) -> Edit:
-    """The rules of a direction, of every policy, as a list."""
+    """Edit the list of rules of each direction of every policy."""
 
     def edited(spec: Obj) -> None:
         for direction in DIRECTIONS:
@@ -137,7 +138,7 @@ def each_list(edit: Callable[[list[Any]], list[Any]]) -> Edit:
 
 
 def spec_of(kind: Callable[[Obj], bool], **values: Any) -> Edit:
-    """Fields of policies' specs that are taken for others where they are said."""
+    """Replace the values of fields in policies' specs, if the fields are set."""
 
     def edited(spec: Obj) -> None:
         spec.update({key: value for key, value in values.items() if key in spec})
@@ -146,12 +147,12 @@ def spec_of(kind: Callable[[Obj], bool], **values: Any) -> Edit:
 
 
 def of_kind(kind: str, edit: Callable[[Obj], Obj | None]) -> Edit:
-    """Edits objects of one kind."""
+    """Edit the objects of one kind."""
     return lambda obj: edit(obj) if obj["kind"] == kind else obj
 
 
 def kubernetes_entries(what: str, edit: Callable[[Obj], object]) -> Edit:
-    """Edits in place the ``peers`` or the ``ports`` of Kubernetes' rules."""
+    """Edit in place the ``peers`` or the ``ports`` of Kubernetes' rules."""
     keys = {
         "peers": {"ingress": "from", "egress": "to"},
         "ports": {"ingress": "ports", "egress": "ports"},
@@ -167,14 +168,15 @@ def kubernetes_entries(what: str, edit: Callable[[Obj], object]) -> Edit:
 
 
 def own_namespace(peer: Obj) -> None:
-    """A Kubernetes peer is looked for in its policy's own namespace, whatever it says of namespaces."""
+    """Search for a Kubernetes peer in its policy's own namespace, whatever its namespaceSelector
+    is."""
     if "namespaceSelector" in peer:
         peer.pop("namespaceSelector")
         peer.setdefault("podSelector", {})
 
 
 def with_expressions(edit: Callable[[Obj], object]) -> Edit:
-    """Edits in place each selector of Kubernetes' policies that has expressions."""
+    """Edit in place each selector with expressions in Kubernetes' policies."""
 
     def walk(value: Any) -> None:
         if isinstance(value, dict):
@@ -190,7 +192,7 @@ def with_expressions(edit: Callable[[Obj], object]) -> Edit:
 
 
 def selectors(edit: Callable[[str], str]) -> Edit:
-    """Edits the texts of Calico's selectors."""
+    """Edit the texts of Calico's selectors."""
 
     def walk(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -206,17 +208,17 @@ def selectors(edit: Callable[[str], str]) -> Edit:
 
 
 def replaced(pattern: str, by: str) -> Edit:
-    """A form of Calico's selectors taken for another."""
+    """Replace a form of Calico's selectors by another."""
     return selectors(lambda text: re.sub(pattern, by, text))
 
 
 def lost(kind: Callable[[Obj], bool]) -> Edit:
-    """Objects that are not looked at."""
+    """Ignore the objects of a kind."""
     return lambda obj: None if kind(obj) else obj
 
 
 def unlabelled(kind: str) -> Edit:
-    """Objects of one kind whose own labels are not looked at."""
+    """Ignore the own labels of a kind's objects."""
 
     def edited(obj: Obj) -> Obj:
         obj["metadata"].pop("labels", None)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of odd-looking forms: combinations of selectors, and the meaning of a value, an
-order or a list.
+"""Wrong readings of forms: the combination of selectors, and unusual values, orders and lists.
 
-They are built like those of :mod:`tests.worlds.edges`. Each is of a kind that was planted in the
-lab's own code and that no world showed.
+They are used like those of :mod:`tests.worlds.edges`. Each is of a kind that was planted in the
+lab's own code and that no world had shown.
 """
 
 from __future__ import annotations
@@ -30,20 +29,21 @@ from tests.worlds.editing import (
 )
 
 LABELS = ("os", "seat", "team")
-"""Labels of which a part is no label."""
+"""Labels; a part of a label's name is no label."""
 FIFTEEN = 15
-"""Ports that one rule of iptables' multiport takes."""
+"""The number of ports that one rule of iptables' multiport accepts."""
 OF_16_BITS = 32767
 
 
 def _begins(found: re.Match[str]) -> str:
-    """``has()`` of any label that begins so."""
+    """Return ``has()`` of any label that begins with the found text."""
     begun = next((label for label in LABELS if label.startswith(found[1])), found[1])
     return f"has({begun})"
 
 
 def _beyond(own: Callable[[Obj], str]) -> Edit:
-    """The first of a policy's ``||`` is looked for everywhere: where it stands is taken for a part of the last term."""
+    """Search for the first term of a policy's ``||`` in every namespace, since the policy's scope
+    is read as a part of the last term."""
 
     def edited(obj: Obj) -> Obj:
         spec = obj.get("spec") or {}
@@ -74,7 +74,7 @@ def _own_namespaces(obj: Obj) -> str:
 
 
 def _not_first(end: Obj) -> None:
-    """Of a notSelector with ``||``, the negation is of the first term."""
+    """Negate only the first term of a notSelector with ``||``."""
     first, either, last = str(end.get("notSelector") or "").partition(" || ")
     if either:
         end.pop("notSelector")
@@ -82,7 +82,7 @@ def _not_first(end: Obj) -> None:
 
 
 def _anywhere(key: str) -> Callable[[Obj], object]:
-    """An end that is told by this alone is looked for in every namespace."""
+    """Search in every namespace for an end that is given only by this field."""
 
     def edited(end: Obj) -> None:
         if end.get(key) and not any(end.get(other) for other in ("selector", "namespaceSelector")):
@@ -92,14 +92,14 @@ def _anywhere(key: str) -> Callable[[Obj], object]:
 
 
 def _larger(end: Obj) -> None:
-    """Of networks and members, what is larger."""
+    """If an end has both networks and members, keep the larger of them, the networks."""
     if end.get("selector") and any(not net.endswith("/32") for net in end.get("nets") or []):
         for key in ("selector", "namespaceSelector"):
             end.pop(key, None)
 
 
 def _neighbours(spec: Obj) -> None:
-    """Two ports of Kubernetes with one between them are one range."""
+    """Read two ports of Kubernetes with one port between them as a range."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             several = rule.get("ports") or []
@@ -109,7 +109,7 @@ def _neighbours(spec: Obj) -> None:
 
 
 def _shared_exceptions(spec: Obj) -> None:
-    """The exceptions of one peer of a rule apply to all its peers."""
+    """Apply the exceptions of one peer of a rule to all its peers."""
     for direction, side in (("ingress", "from"), ("egress", "to")):
         for rule in spec.get(direction) or []:
             blocks = [peer["ipBlock"] for peer in rule.get(side) or [] if "ipBlock" in peer]
@@ -119,7 +119,7 @@ def _shared_exceptions(spec: Obj) -> None:
 
 
 def _one_peer_with_exceptions(spec: Obj) -> None:
-    """A peer with exceptions is lost beside others."""
+    """Lose a peer with exceptions if the rule has other peers."""
     for direction, side in (("ingress", "from"), ("egress", "to")):
         for rule in spec.get(direction) or []:
             if len(rule.get(side) or []) > 1:
@@ -129,7 +129,7 @@ def _one_peer_with_exceptions(spec: Obj) -> None:
 
 
 def _pass_without(*keys: str) -> Edit:
-    """A Pass is of everything, whatever its rule says of that."""
+    """Let a Pass rule match everything, as if these fields were not set."""
     return each_rule(
         lambda rule, _: {
             key: value for key, value in rule.items() if rule["action"] != "Pass" or key not in keys
@@ -138,7 +138,7 @@ def _pass_without(*keys: str) -> Edit:
 
 
 def _other_kind(of_names: bool) -> Callable[[Obj], object]:
-    """Of names and numbers of ports beside each other, the ones alone."""
+    """If a rule has both names and numbers of ports, keep only the names, or only the numbers."""
 
     def edited(end: Obj) -> None:
         names = [port for port in end.get("ports") or [] if re.match(r"[a-z]", str(port))]
@@ -150,7 +150,7 @@ def _other_kind(of_names: bool) -> Callable[[Obj], object]:
 
 
 def _ordered(place: Callable[[float], float]) -> Whole:
-    """Orders are made less exact; those that are one then are asked by their policies' names."""
+    """Make orders less exact; policies that then have the same order are sorted by name."""
 
     def read(objects: Sequence[Obj]) -> list[Obj]:
         several = [

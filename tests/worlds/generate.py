@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws worlds and edits, chooses the fewest that show every wrong reading twice, makes them small, and writes them.
+"""Draws worlds and edits, chooses the fewest that show every wrong reading twice, reduces them, and
+writes them.
 
     python -m tests.worlds.generate FOLDER [--seed 28] [--share 1.0] [--candidates FOLDER]
 
@@ -30,13 +31,14 @@ from tests.worlds.rules import edit_problems, problems
 
 WORLDS = {"POL-1": 1400, "XPOL-14": 150, "XPOL-6": 150, "XPOL-7": 150}
 EDITS = {"XPOL-12": 600, "XPOL-13": 500, "POL-1": 1200}
-"""How many are drawn, by claim."""
+"""The number of drawn edits, by claim."""
 Shown = Callable[[World, frozenset[Any] | None], frozenset[Any]]
 Pool = list[tuple[World, frozenset[Any], int]]
 
 
 def drawn(strategy: SearchStrategy[Any], number: int, start: int) -> list[Any]:
-    """So many examples, the same ones for the same seed and release of Hypothesis."""
+    """Return this number of examples; they are always the same for a seed and a release of
+    Hypothesis."""
     found: list[Any] = []
     if not number:
         return found
@@ -58,7 +60,8 @@ def drawn(strategy: SearchStrategy[Any], number: int, start: int) -> list[Any]:
 
 
 def pool(candidates: Sequence[World], shown: Shown) -> Pool:
-    """Those that may be committed, with what they show and how long they are."""
+    """Return the candidates that may be committed, with the keys that they show and their
+    lengths."""
     found: Pool = []
     for world in candidates:
         if not any(edit_problems(world) if world.then else problems(world)):
@@ -67,12 +70,12 @@ def pool(candidates: Sequence[World], shown: Shown) -> Pool:
 
 
 def chosen_worlds(candidates: Pool, start: int) -> list[World]:
-    """Of each claim the fewest, put together from several and made small again."""
+    """Return the fewest worlds for each claim, combined from several worlds and reduced again."""
     found: list[World] = []
     for claim in WORLDS:
         own = [one for one in candidates if one[0].claim == claim]
         need = choose.needed(keys for _, keys, _ in own)
-        if claim != "POL-1":  # these are there for what POL-1's worlds may not have
+        if claim != "POL-1":  # these worlds exist for features that POL-1's worlds may not have
             need = {
                 key: times for key, times in need.items() if key not in _shown_elsewhere(candidates)
             }
@@ -86,13 +89,13 @@ def _shown_elsewhere(candidates: Pool) -> set[Any]:
 
 
 def chosen_edits(candidates: Pool) -> list[World]:
-    """The fewest, made small."""
+    """Return the fewest edits, reduced."""
     need = choose.needed(keys for _, keys, _ in candidates)
     return reduced(choose.greedy(candidates), choose.of_edit, need)
 
 
 def main() -> None:
-    """The program."""
+    """Draw, choose, and write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=28)
@@ -126,7 +129,7 @@ def main() -> None:
 
 
 def write(folder: Path, kind: str, found: Sequence[World], shown: Shown) -> None:
-    """The files, each with what few others show."""
+    """Write the files, each with those of its keys that few other files show."""
     keys = [shown(world, None) for world in found]
     for number, (world, own) in enumerate(zip(found, keys, strict=True), start=1):
         rare = {

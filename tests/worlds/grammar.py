@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of policies, drawn by Hypothesis, in the form of committed worlds: only what the API
-accepts.
+"""Sets of policies as Hypothesis draws them, in the form of committed worlds; the API accepts all
+of them.
 
 Each is about one claim: staged policies belong to XPOL-14, Pass by ports to XPOL-6, rules with
-Services to XPOL-7, and all else to POL-1. No two policies of a tier have the same order, and no
-policy is for hosts.
+services to XPOL-7, and everything else to POL-1. No two policies of a tier have the same order, and
+no policy is for hosts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ SELECTORS = (
 NAMESPACES = ("all()", "global()", "team == 'a'", "team == 'b'", "team != 'a'", "has(team)")
 NAMESPACES_BY_NAME = ("projectcalico.org/name == '${b}'", "kubernetes.io/metadata.name == '${a}'")
 OWN = "kubernetes.io/metadata.name in {'${a}', '${b}'}"
-"""To what a GlobalNetworkPolicy is limited."""
+"""The limit of every GlobalNetworkPolicy to the world's own namespaces."""
 SEATS = ("a.linux", "a.windows", "b.linux", "b.windows")
 LABELS: tuple[Obj, ...] = (
     {},
@@ -142,7 +142,7 @@ def some(strategy: SearchStrategy[Any], most: int = 2) -> SearchStrategy[list[An
 
 
 def at_most(most: int, **parts: SearchStrategy[Any]) -> SearchStrategy[Obj]:
-    """Some of the fields, so many at most."""
+    """Draw some of the fields, at most this number."""
 
     @st.composite
     def drawn(draw: DrawFn) -> Obj:
@@ -199,7 +199,7 @@ def rule(draw: DrawFn, actions: tuple[str, ...], claim: str, direction: str) -> 
         claim == "XPOL-6" or made["action"] != "Pass"
     )
     if claim == "XPOL-7" and draw(st.booleans()):
-        # a service beside anything else is not looked at by every release
+        # not every release reads a service that stands beside another field
         side, other = (
             ("destination", "source") if direction == "egress" else ("source", "destination")
         )
@@ -296,7 +296,7 @@ def kubernetes(draw: DrawFn) -> Obj:
     if types:
         spec["policyTypes"] = types
     for direction, side in (("ingress", "from"), ("egress", "to")):
-        # rules of a direction that the policy is not about are there, and say nothing
+        # rules of a direction to which the policy does not apply exist, and have no effect
         if types is None or direction.capitalize() in types or draw(st.integers(0, 3)) == 0:
             rules = draw(
                 st.lists(
@@ -316,7 +316,7 @@ def kubernetes(draw: DrawFn) -> Obj:
 
 
 def orders(number: int) -> SearchStrategy[int]:
-    """Those that the policy of this number may have, none of which is another's."""
+    """Draw an order for the policy of this number; no other policy may have the same."""
     return st.sampled_from(
         (100 + number, 2000 + number, 500 + number, -5 - number, *([0] if number == 1 else []))
     )
@@ -347,12 +347,12 @@ def network_set(draw: DrawFn) -> Obj:
 
 @st.composite
 def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
-    """The objects of a world, in symbols."""
+    """Draw the objects of a world, in symbols."""
     named = draw(st.sampled_from(([], ["${a}-one"], ["${a}-one", "${a}-two"])))
     if claim == "XPOL-6" and not named:
         named = ["${a}-one"]
     made: list[Obj] = []
-    step = draw(st.sampled_from((10, -10)))  # their names are in the order of the alphabet
+    step = draw(st.sampled_from((10, -10)))  # the names are in alphabetical order
     for number, name in enumerate(named):
         end_of = draw(st.sampled_from(("Deny", "Pass")))
         spec = {"order": 5000 + step * number, "defaultAction": end_of}
@@ -376,11 +376,12 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
         )
     )
     last = draw(st.integers(0, 3))
-    namesakes = draw(st.integers(0, 3)) == 0  # several of one name, of other kinds or elsewhere
+    # several policies of the same name, of other kinds or in other namespaces
+    namesakes = draw(st.integers(0, 3)) == 0
     for number, policy in enumerate(policies):
         name = "p" if namesakes and number else f"p{number}"
         if policy["apiVersion"].startswith("projectcalico"):
-            if number != last:  # one at most says no order
+            if number != last:  # at most one policy has no order
                 policy["spec"]["order"] = draw(orders(number))
             tier = policy["spec"].get("tier")
             if tier and tier != "default":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong readings of a peer's identity, and of fields that stand together.
+"""Wrong readings of the identity of a peer, and of a field beside other fields.
 
-They concern second names of accounts, second terms of namespaces, negation alone, labels that
-Calico adds, and fields beside others. They are built like those of :mod:`tests.worlds.forms`.
+Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds,
+fields beside others. They are used like those of :mod:`tests.worlds.forms`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.worlds.editing import (
 
 
 def _names(place: slice) -> Edit:
-    """Of the names of accounts, some alone."""
+    """Keep only some of the names of accounts."""
 
     def edited(end: Obj) -> None:
         accounts: dict[str, Any] = end.get("serviceAccounts") or {}
@@ -38,7 +38,7 @@ def _names(place: slice) -> Edit:
 
 
 def _first_term(operator: str) -> Edit:
-    """Of a peer's namespaceSelector, the first term alone."""
+    """Keep only the first term of a peer's namespaceSelector."""
 
     def edited(end: Obj) -> None:
         if end.get("namespaceSelector"):
@@ -54,7 +54,8 @@ def _first_expression(peer: Obj) -> None:
 
 
 def _negated_alone(rule: Obj, *, lost: bool) -> Obj | None:
-    """The rule without an end that a notSelector alone tells; or None, as if nobody were meant."""
+    """Return the rule without ends that are given only by a notSelector; ``lost``: return None, as
+    if nobody matched."""
     alone = [
         side
         for side in ("source", "destination")
@@ -71,13 +72,13 @@ def _of_global(lost: bool) -> Edit:
 
 
 def _not_in(selector: Obj) -> None:
-    """``NotIn`` of a label that is there alone."""
+    """Let ``NotIn`` match only objects that have the label."""
     keys = [one["key"] for one in selector["matchExpressions"] if one["operator"] == "NotIn"]
     selector["matchExpressions"] += [{"key": key, "operator": "Exists"} for key in keys]
 
 
 def _empty_values(value: Any) -> None:
-    """A label of matchLabels whose value is to be empty is nobody's."""
+    """Let no object match an empty value in matchLabels."""
     if isinstance(value, dict):
         labels = value.get("matchLabels") or {}
         labels.update({key: "never" for key, wanted in labels.items() if not wanted})
@@ -89,14 +90,14 @@ def _empty_values(value: Any) -> None:
 
 
 def _beside(key: str, *others: str) -> Edit:
-    """A field of ends is not looked at beside others."""
+    """Ignore a field of an end if one of the other fields is set."""
     return each_end(
         lambda end: end.pop(key, None) if any(end.get(other) for other in others) else None
     )
 
 
 def _account_selectors(edit: Callable[[str], str]) -> Edit:
-    """Edits selectors of service accounts: policies' own, and those of ends."""
+    """Edit the selectors of service accounts, of policies and of ends."""
 
     def of_end(end: Obj) -> None:
         accounts: dict[str, Any] = end.get("serviceAccounts") or {}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong readings of policy: the oracle with one of its rules switched off or confused.
 
-A wrong reading is a change of objects: a reader that ignores ``notNets`` decides as if there were
-none. The few that objects cannot express change Windows' departures. The name is the mistake.
+A wrong reading is defined by an edit of objects: ignoring ``notNets`` means deciding as if no
+object had them. A few are defined by the switches of Windows' departures instead. Each is named by
+its mistake.
 """
 
 from __future__ import annotations
@@ -53,18 +54,17 @@ class Mutant:
     edit: Edit
     switches: Callable[[Switches], Switches] = lambda given: given
     whole: edges.Whole | None = None
-    """What it makes of all objects together, where none says it alone."""
+    """The edit of all objects together, if no single object can define the wrong reading."""
 
     @property
     def of_objects(self) -> bool:
-        """Whether it is told by what it makes of objects."""
+        """Return whether the wrong reading is defined by an edit of objects."""
         return self.edit is not _same or self.whole is not None
 
     def objects(self, given: Sequence[Obj]) -> list[Obj]:
-        """What it takes the objects to be."""
-        copies = (
-            marshal.loads(marshal.dumps(obj)) for obj in given
-        )  # plain data, and copied a thousand times
+        """Return the objects as the wrong reading has them."""
+        # plain data that is copied a thousand times, so the copy must be fast
+        copies = (marshal.loads(marshal.dumps(obj)) for obj in given)
         read = [obj for one in copies if (obj := self.edit(one)) is not None]
         return self.whole(read) if self.whole else read
 
@@ -95,7 +95,7 @@ def _namespaced_is_global(obj: Obj) -> Obj:
 
 
 def _global_is_local(obj: Obj) -> Obj:
-    """A peer of a GlobalNetworkPolicy without namespaceSelector is looked for among global things alone."""
+    """Let a GlobalNetworkPolicy's peer without namespaceSelector match only global objects."""
     if obj["kind"] != "GlobalNetworkPolicy":
         return obj
 
@@ -114,7 +114,7 @@ def _any_namespace(end: Obj) -> None:
 
 
 def _not_selector_alone(end: Obj) -> None:
-    """A notSelector beside something positive is taken to speak of any address by itself."""
+    """Let a notSelector beside other fields match any address by itself."""
     if end.get("notSelector"):
         for key in ("selector", "namespaceSelector", "serviceAccounts"):
             end.pop(key, None)
@@ -129,7 +129,7 @@ def _protocol_number_any(rule: Obj, _: str) -> Obj:
 
 
 def _one_range(end: Obj) -> None:
-    """From the first of its ports to the last, whatever is between."""
+    """Replace the ports by one range from the first to the last."""
     ports = [str(port) for port in end.get("ports") or []]
     if len(ports) > 1 and all(re.fullmatch(r"[\d:]+", port) for port in ports):
         numbers = [int(number) for port in ports for number in port.split(":")]
@@ -137,7 +137,7 @@ def _one_range(end: Obj) -> None:
 
 
 def _egress_rules_lost(spec: Obj) -> None:
-    """The policy is about egress as ever, and closes it."""
+    """Lose the rules for egress; the policy still applies to egress, and so closes it."""
     if spec.get("egress"):
         spec.setdefault(
             "types", [direction.capitalize() for direction in DIRECTIONS if spec.get(direction)]
@@ -168,7 +168,7 @@ def _swap(end_of_rule: Obj, _: str) -> Obj:
 
 
 def _peer_only(key: str) -> Callable[[Obj], object]:
-    """Return the change that leaves a peer with both selectors only the other one."""
+    """Return an edit that removes this selector from a peer with both selectors."""
     return lambda peer: (
         peer.pop(key, None) if {"podSelector", "namespaceSelector"} <= peer.keys() else None
     )
@@ -180,7 +180,7 @@ def _peer_any_namespace(peer: Obj) -> None:
 
 
 def _either_selector(obj: Obj) -> Obj:
-    """Of a peer with both selectors, either is taken to be enough."""
+    """Let either of a peer's two selectors be enough."""
     if obj["kind"] != "NetworkPolicy" or not is_kubernetes(obj):
         return obj
     for direction, key in (("ingress", "from"), ("egress", "to")):
@@ -209,7 +209,7 @@ def _kubernetes_first(key: str) -> Edit:
 
 
 def _first_protocol(spec: Obj) -> None:
-    """Of a rule's ports, those of the first one's protocol alone."""
+    """Keep only those ports of a rule that have the first port's protocol."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             ports = rule.get("ports") or []
@@ -230,7 +230,7 @@ def _kubernetes_named_lost(entry: Obj) -> None:
 
 
 def _expressions(edit: Callable[[Obj], object]) -> Edit:
-    """Edits in place each matchExpression of Kubernetes' selectors."""
+    """Edit in place each matchExpression of Kubernetes' selectors."""
     return with_expressions(lambda selector: [edit(one) for one in selector["matchExpressions"]])
 
 
@@ -241,7 +241,7 @@ def _operator(given: str, taken: str) -> Edit:
 
 
 def _labels_first(spec: Any) -> None:
-    """Of matchLabels, the first alone."""
+    """Keep only the first of the matchLabels."""
     if isinstance(spec, dict):
         labels = spec.get("matchLabels")
         if labels:
@@ -254,7 +254,7 @@ def _labels_first(spec: Any) -> None:
 
 
 def _matchless(spec: Any) -> None:
-    """matchExpressions are not looked at."""
+    """Ignore matchExpressions."""
     if isinstance(spec, dict):
         spec.pop("matchExpressions", None)
         for inner in spec.values():
@@ -265,7 +265,7 @@ def _matchless(spec: Any) -> None:
 
 
 def _named_any_protocol(pod: Obj) -> Obj:
-    """A port's name is taken for the number, whatever the protocol."""
+    """Let a port's name match its number with any protocol."""
     for container in pod["spec"].get("containers") or []:
         ports = container.get("ports") or []
         container["ports"] = [
@@ -278,7 +278,7 @@ def _named_any_protocol(pod: Obj) -> Obj:
 
 
 def _slice_ports_lost(obj: Obj) -> Obj:
-    """A Service's backends at any port: at all that a probe asks for."""
+    """Let a Service's backends match at every port that a probe uses."""
     return {
         **obj,
         "ports": [
@@ -298,7 +298,7 @@ def _set_first_net(obj: Obj) -> Obj:
 
 
 def _turned(switch: Switch) -> Callable[[Switches], Switches]:
-    """On Windows the switch is the other way; the promise has none."""
+    """Invert the switch on Windows; the promise has no switches."""
     return lambda given: given ^ {switch} if given else given
 
 
@@ -508,23 +508,23 @@ MUTANTS: dict[str, Mutant] = (
 
 @dataclass(frozen=True, eq=False)
 class Misread:
-    """Some objects that many sets of policies share, as a wrong reading has them."""
+    """Objects that many sets of policies share, as a wrong reading has them."""
 
     mutant: Mutant
     objects: list[Obj]
     rightly: bool
-    """Whether it reads all of them as they are."""
+    """True if the wrong reading leaves all of them unchanged."""
     world: World
 
     @classmethod
     def of(cls, mutant: Mutant, given: Sequence[Obj]) -> Misread:
-        """From the objects as they are: the world's, and tiers."""
+        """Return the wrong reading of the given objects: the world's objects and the tiers."""
         read = mutant.objects(given)
         world = World(obj for obj in read if obj["kind"] in WORLD)
         return cls(mutant, read, mutant.of_objects and read == list(given), world)
 
     def oracle(self, policies: Sequence[Obj]) -> Oracle | None:
-        """The oracle that reads policies so; None: it is the right one."""
+        """Return the oracle with this wrong reading of the policies; None: the right oracle."""
         read = self.mutant.objects(policies)
         if self.rightly and read == list(policies):
             return None

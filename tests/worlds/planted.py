@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the misreadings that the committed worlds show although they were not used to choose the
-worlds.
+"""Misreadings by which the worlds were not chosen: how many of them do the committed worlds show?
 
-``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each
-misreading, and fails below four in five. A misreading is defined by a change of all objects, or of
-the identity of pods.
+``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each, and
+fails if fewer than four in five are shown. A misreading is defined by an edit of all objects, or of
+the pods' identities.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ DIRECTIONS = ("ingress", "egress")
 
 
 def policies(objects: Sequence[Obj], api: str = "") -> Iterator[Obj]:
-    """The specs of policies."""
+    """Yield the specs of policies."""
     for obj in objects:
         if obj["kind"].endswith("NetworkPolicy") and str(obj["apiVersion"]).startswith(api):
             yield obj["spec"]
 
 
 def rules(objects: Sequence[Obj], api: str = "") -> Iterator[tuple[str, Obj]]:
-    """Direction and rule."""
+    """Yield (direction, rule)."""
     for spec in policies(objects, api):
         for way in DIRECTIONS:
             yield from ((way, rule) for rule in spec.get(way) or ())
@@ -54,7 +53,8 @@ CALICO, K8S = "projectcalico.org", "networking.k8s.io"
 
 
 def shared_sets(objects: list[Obj]) -> None:
-    """Peers of the same selector text in two namespaces are those of the last."""
+    """If peers of two namespaces have the same selector text, use the last namespace's members for
+    both."""
     homes: dict[str, str] = {}
     found = []
     for obj in objects:
@@ -71,7 +71,7 @@ def shared_sets(objects: list[Obj]) -> None:
 
 
 def other_namespace(objects: list[Obj]) -> None:
-    """Peers without a namespaceSelector are those of the other namespaces."""
+    """Search for peers without a namespaceSelector in the other namespaces."""
     for obj in objects:
         if obj["kind"] == "NetworkPolicy" and obj["apiVersion"].startswith(CALICO):
             for _, rule in rules([obj]):
@@ -83,7 +83,7 @@ def other_namespace(objects: list[Obj]) -> None:
 
 
 def first_of_each_action(objects: list[Obj]) -> None:
-    """Of each action a policy's first rule alone."""
+    """Keep only the first rule of each action in a policy."""
     for spec in policies(objects, CALICO):
         for way in DIRECTIONS:
             if spec.get(way):
@@ -93,7 +93,7 @@ def first_of_each_action(objects: list[Obj]) -> None:
 
 
 def allow_first(objects: list[Obj]) -> None:
-    """A policy's Allow rules come before its others."""
+    """Move a policy's Allow rules before its other rules."""
     for spec in policies(objects, CALICO):
         for way in DIRECTIONS:
             if spec.get(way):
@@ -101,14 +101,14 @@ def allow_first(objects: list[Obj]) -> None:
 
 
 def ports_of_the_other_end(objects: list[Obj]) -> None:
-    """Destination ports of ingress are read as source ports."""
+    """Read destination ports of ingress as source ports."""
     for way, rule in rules(objects, CALICO):
         if way == "ingress" and (rule.get("destination") or {}).get("ports"):
             rule.setdefault("source", {})["ports"] = rule["destination"].pop("ports")
 
 
 def answers_open_the_way(objects: list[Obj]) -> None:
-    """A peer that a policy lets in may also be connected to."""
+    """Allow also connections to each peer that a policy admits."""
     for spec in policies(objects, CALICO):
         if "Egress" in (spec.get("types") or ()):
             let_in = [rule for rule in spec.get("ingress") or () if rule["action"] == "Allow"]
@@ -119,7 +119,7 @@ def answers_open_the_way(objects: list[Obj]) -> None:
 
 
 def keys_of_labels(value: Any) -> None:
-    """Values of matchLabels are not looked at."""
+    """Ignore the values of matchLabels."""
     if isinstance(value, dict):
         wanted = value.pop("matchLabels", None) or {}
         if wanted:
@@ -132,14 +132,14 @@ def keys_of_labels(value: Any) -> None:
 
 
 def no_rules_open(objects: list[Obj]) -> None:
-    """A policy without a rule of its direction lets everything through there."""
+    """Let a policy without rules in its direction allow everything there."""
     for spec in policies(objects, K8S):
         for kind in spec.get("policyTypes") or ():
             spec[kind.lower()] = spec.get(kind.lower()) or [{}]
 
 
 def own_namespace_beside(objects: list[Obj]) -> None:
-    """Peers by namespaces include the policy's own namespace."""
+    """Add the policy's own namespace to peers by namespaces."""
     for _, rule in rules(objects, K8S):
         for side in ("from", "to"):
             if any("namespaceSelector" in peer for peer in rule.get(side) or ()):
@@ -147,7 +147,7 @@ def own_namespace_beside(objects: list[Obj]) -> None:
 
 
 def without_udp(objects: list[Obj]) -> None:
-    """Rules for UDP are lost."""
+    """Lose rules for UDP."""
     for spec in policies(objects, CALICO):
         for way in DIRECTIONS:
             if spec.get(way):
@@ -155,7 +155,7 @@ def without_udp(objects: list[Obj]) -> None:
 
 
 def one_label(objects: list[Obj]) -> None:
-    """Pods have their first label alone."""
+    """Keep only the first label of each pod."""
     for obj in objects:
         if obj["kind"] == "Pod":
             obj["metadata"]["labels"] = dict(
@@ -164,7 +164,7 @@ def one_label(objects: list[Obj]) -> None:
 
 
 def namespaces_alike(objects: list[Obj]) -> None:
-    """All namespaces have the labels of the last."""
+    """Give all namespaces the labels of the last namespace."""
     found = [obj["metadata"] for obj in objects if obj["kind"] == "Namespace"]
     last = found[-1].get("labels") or {}
     for meta in found:
@@ -173,14 +173,14 @@ def namespaces_alike(objects: list[Obj]) -> None:
 
 
 def default_accounts(objects: list[Obj]) -> None:
-    """Every pod has the default account."""
+    """Give every pod the default account."""
     for obj in objects:
         if obj["kind"] == "Pod":
             obj["spec"].pop("serviceAccountName", None)
 
 
 def to_the_end(objects: list[Obj]) -> None:
-    """endPort is not looked at: up to the last port."""
+    """Ignore endPort: allow all ports up to the last."""
     for _, rule in rules(objects, K8S):
         for port in rule.get("ports") or ():
             if port.get("endPort"):
@@ -188,13 +188,13 @@ def to_the_end(objects: list[Obj]) -> None:
 
 
 def both_directions(objects: list[Obj]) -> None:
-    """A policy that names one direction is about both."""
+    """Apply a policy with one direction to both directions."""
     for spec in policies(objects, CALICO):
         spec["types"] = ["Ingress", "Egress"]
 
 
 def network_sets_of_all(objects: list[Obj]) -> None:
-    """NetworkSets are of all namespaces."""
+    """Let NetworkSets belong to all namespaces."""
     for obj in objects:
         if obj["kind"] == "NetworkSet":
             obj["kind"] = "GlobalNetworkSet"
@@ -202,7 +202,7 @@ def network_sets_of_all(objects: list[Obj]) -> None:
 
 
 def middle_tier(objects: list[Obj]) -> None:
-    """The end of a tier that is not the first is Pass."""
+    """Make Pass the default action of every tier but the first."""
     tiers = sorted(
         (obj for obj in objects if obj["kind"] == "Tier"),
         key=lambda one: one["spec"].get("order", 0),
@@ -213,7 +213,7 @@ def middle_tier(objects: list[Obj]) -> None:
 
 
 def masks_of_octets(objects: list[Obj]) -> None:
-    """A net is as large as its prefix rounded down to a whole number of octets."""
+    """Round the prefix length of each network down to whole octets."""
 
     def rounded(text: str) -> str:
         address, _, length = text.partition("/")
@@ -229,7 +229,7 @@ def masks_of_octets(objects: list[Obj]) -> None:
 
 
 def pods_for_namespaces(world: World) -> None:
-    """A pod's labels answer for its namespace's, too."""
+    """Match a namespace by the labels of its pods, too."""
     for name, pod in world.pods.items():
         labels = {**(pod.namespace_labels or {}), **(pod.own or {})}
         world.pods[name] = replace(pod, namespace_labels=labels)
@@ -260,7 +260,7 @@ OF_WORLDS: tuple[Callable[[World], None], ...] = (pods_for_namespaces,)
 
 
 def seen() -> dict[str, list[str]]:
-    """The files that show each misreading: a cell has another verdict at a pod."""
+    """Map each misreading to the files that show it: the verdict on some cell differs at a pod."""
     every = (*OF_OBJECTS, *OF_WORLDS, *planted_scopes.AT_A_POD)
     found: dict[str, list[str]] = {one.__name__: [] for one in every}
     for path in sorted(FOLDER.rglob("*.yaml")):
@@ -285,7 +285,7 @@ def seen() -> dict[str, list[str]]:
 
 
 def _at_pods(misread: Callable[[list[Obj], str], object], objects: list[Obj]) -> list[Any]:
-    """The verdicts of all cells, each end as its own node reads the objects."""
+    """Return the verdicts on all cells; each end reads the objects as its own node does."""
     by_pod: dict[str, Ends] = {}
     for seat in SEATS:
         read = copy.deepcopy(objects)
@@ -303,7 +303,7 @@ def _verdicts(world: World, objects: Sequence[Obj]) -> list[Any]:
 
 
 def main() -> int:
-    """Print the files that show each misreading, and the share that is seen."""
+    """Print the files that show each misreading, and the share of misreadings that are shown."""
     found = seen()
     for name, files in found.items():
         print(f"{name}: {len(files)} {' '.join(files[:3])}")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further planted misreadings, about scope: fields that leak from one rule into the next, peers
-that are combined otherwise, policies that count only once, nodes and namespaces that are left
-out."""
+"""Further planted misreadings about scopes: fields that leak from one rule into the next, peers
+that are combined wrongly, policies that count only once, nodes and namespaces that are left out."""
 
 from __future__ import annotations
 
@@ -22,20 +21,20 @@ NEGATIONS = {"notNets": "nets", "notPorts": "ports", "notSelector": "selector"}
 
 
 def policies(objects: Sequence[Obj], api: str = "") -> Iterator[Obj]:
-    """The policies of an API."""
+    """Yield the policies of an API."""
     for obj in objects:
         if obj["kind"].endswith("NetworkPolicy") and str(obj["apiVersion"]).startswith(api):
             yield obj
 
 
 def lists(objects: Sequence[Obj], api: str = "") -> Iterator[list[Obj]]:
-    """The lists of rules."""
+    """Yield the lists of rules."""
     for obj in policies(objects, api):
         yield from (obj["spec"][way] for way in DIRECTIONS if obj["spec"].get(way))
 
 
 def peers(objects: Sequence[Obj]) -> Iterator[tuple[Obj, Obj]]:
-    """Policies of Calico and the ends of their rules."""
+    """Yield each Calico policy with each end of its rules."""
     for obj in policies(objects, CALICO):
         for way in DIRECTIONS:
             for rule in obj["spec"].get(way) or ():
@@ -43,7 +42,7 @@ def peers(objects: Sequence[Obj]) -> Iterator[tuple[Obj, Obj]]:
 
 
 def first_ports_for_all(objects: list[Obj]) -> None:
-    """All rules of a list have the ports of the first that has any."""
+    """Give all rules of a list the ports of the first rule that has ports."""
     for listed in lists(objects, K8S):
         ports = next((rule["ports"] for rule in listed if rule.get("ports")), None)
         for rule in listed:
@@ -52,7 +51,7 @@ def first_ports_for_all(objects: list[Obj]) -> None:
 
 
 def protocol_stays(objects: list[Obj]) -> None:
-    """A rule without a protocol has that of the rule before it."""
+    """Give a rule without a protocol the protocol of the rule before it."""
     for listed in lists(objects, CALICO):
         last = None
         for rule in listed:
@@ -62,7 +61,7 @@ def protocol_stays(objects: list[Obj]) -> None:
 
 
 def source_stays(objects: list[Obj]) -> None:
-    """A rule without a source has that of the rule before it."""
+    """Give a rule without a source the source of the rule before it."""
     for listed in lists(objects, CALICO):
         last: Obj = {}
         for rule in listed:
@@ -72,7 +71,7 @@ def source_stays(objects: list[Obj]) -> None:
 
 
 def alike_policies_once(objects: list[Obj]) -> None:
-    """Of policies with the same rules, whoever they are about, the first alone is there."""
+    """Of policies with the same rules, keep only the first, whatever pods they select."""
     known: set[str] = set()
     for obj in policies(objects):
         text = json.dumps([obj["spec"].get(way) for way in DIRECTIONS], sort_keys=True)
@@ -83,7 +82,7 @@ def alike_policies_once(objects: list[Obj]) -> None:
 
 
 def directions_crossed(objects: list[Obj]) -> None:
-    """Rules of egress are read as those of ingress, and the other way."""
+    """Swap the rules of ingress and egress."""
     for obj in policies(objects, CALICO):
         spec = obj["spec"]
         rules = {way: spec.pop(way, None) for way in DIRECTIONS}
@@ -93,7 +92,7 @@ def directions_crossed(objects: list[Obj]) -> None:
 
 
 def negations_are_wanted(objects: list[Obj]) -> None:
-    """What a rule excludes is what it is about."""
+    """Let a rule match exactly what it excludes."""
     for _, end in peers(objects):
         for negated, wanted in NEGATIONS.items():
             if negated in end:
@@ -101,7 +100,7 @@ def negations_are_wanted(objects: list[Obj]) -> None:
 
 
 def ports_of_eight_bits(objects: list[Obj]) -> None:
-    """Ports are cut to their lower eight bits."""
+    """Cut port numbers to their lower eight bits."""
     for _, end in peers(objects):
         for key in ("ports", "notPorts"):
             end[key] = [
@@ -115,7 +114,7 @@ def ports_of_eight_bits(objects: list[Obj]) -> None:
 
 
 def peers_joined(objects: list[Obj]) -> None:
-    """Both of two peers have to match: pods and namespaces that stand apart are one peer."""
+    """Join two peers, one of pods and one of namespaces, into a single peer that needs both."""
     for listed in lists(objects, K8S):
         for rule in listed:
             for side in ("from", "to"):
@@ -126,7 +125,7 @@ def peers_joined(objects: list[Obj]) -> None:
 
 
 def peers_or_ports(objects: list[Obj]) -> None:
-    """Either a rule's peers or its ports are enough."""
+    """Let either a rule's peers or its ports be enough."""
     for listed in lists(objects, K8S):
         listed[:] = [
             {key: rule[key]} if key else {}
@@ -136,7 +135,7 @@ def peers_or_ports(objects: list[Obj]) -> None:
 
 
 def any_pod_selects_its_namespace(objects: list[Obj]) -> None:
-    """A policy is about all pods of its namespace."""
+    """Let a policy select all pods of its namespace."""
     for obj in policies(objects):
         if obj["kind"] == "NetworkPolicy":
             is_kubernetes = obj["apiVersion"].startswith(K8S)
@@ -146,7 +145,7 @@ def any_pod_selects_its_namespace(objects: list[Obj]) -> None:
 
 
 def one_policy_of_a_tier(objects: list[Obj]) -> None:
-    """Of a tier's policies in a namespace the first in order alone is there."""
+    """Of a tier's policies in a namespace, keep only the first in order."""
     found = sorted(policies(objects, CALICO), key=lambda obj: obj["spec"].get("order", 1e9))
     known: set[tuple[str, str]] = set()
     for obj in found:
@@ -157,7 +156,7 @@ def one_policy_of_a_tier(objects: list[Obj]) -> None:
 
 
 def pass_to_the_default_tier(objects: list[Obj]) -> None:
-    """What is passed goes to the default tier at once: tiers between are not asked."""
+    """Let Pass go to the default tier at once, without the tiers between."""
     tiers = sorted(
         (obj for obj in objects if obj["kind"] == "Tier" and obj["metadata"]["name"] != "default"),
         key=lambda one: one["spec"].get("order", 1e9),
@@ -167,7 +166,7 @@ def pass_to_the_default_tier(objects: list[Obj]) -> None:
 
 
 def own_namespaces_labels(objects: list[Obj]) -> None:
-    """A namespaceSelector of a peer is asked of the policy's own namespace."""
+    """Test a peer's namespaceSelector on the policy's own namespace."""
     spaces = {
         obj["metadata"]["name"]: labels.of_namespace(obj)
         for obj in objects
@@ -183,7 +182,7 @@ def own_namespaces_labels(objects: list[Obj]) -> None:
 
 
 def peers_but_the_own_pods(objects: list[Obj]) -> None:
-    """A rule's selector never selects the pods that the policy is about."""
+    """Let a rule's selector never match the pods that the policy selects."""
     for obj, end in peers(objects):
         own = obj["spec"].get("selector")
         if end.get("selector") and own and own.strip() != "all()":
@@ -191,14 +190,14 @@ def peers_but_the_own_pods(objects: list[Obj]) -> None:
 
 
 def services_of_the_own_namespace(objects: list[Obj]) -> None:
-    """The namespace of a Service in a rule is not looked at."""
+    """Ignore the namespace of a Service in a rule."""
     for obj, end in peers(objects):
         if end.get("services") and obj["kind"] == "NetworkPolicy":
             end["services"]["namespace"] = obj["metadata"]["namespace"]
 
 
 def deny_is_of_tcp(objects: list[Obj]) -> None:
-    """Deny rules without a protocol are about TCP alone."""
+    """Limit Deny rules without a protocol to TCP."""
     for listed in lists(objects, CALICO):
         for rule in listed:
             if rule["action"] == "Deny" and "protocol" not in rule and "notProtocol" not in rule:
@@ -206,7 +205,7 @@ def deny_is_of_tcp(objects: list[Obj]) -> None:
 
 
 def lost_behind_several_ports(objects: list[Obj]) -> None:
-    """What follows a rule with several ports is lost."""
+    """Lose all rules after a rule with several ports."""
     for listed in lists(objects, CALICO):
         for number, rule in enumerate(listed):
             if any(len((rule.get(side) or {}).get("ports") or ()) > 1 for side in SIDES):
@@ -215,7 +214,7 @@ def lost_behind_several_ports(objects: list[Obj]) -> None:
 
 
 def values_of_one_character(objects: list[Obj]) -> None:
-    """Values are compared by their first characters."""
+    """Compare only the first characters of values."""
     for obj, end in peers(objects):
         for holder in (end, obj["spec"]):
             if holder.get("selector"):
@@ -225,7 +224,8 @@ def values_of_one_character(objects: list[Obj]) -> None:
 
 
 def accounts_of_any_namespace(objects: list[Obj]) -> None:
-    """Service accounts are known by their names alone: the last namesake's labels count."""
+    """Know service accounts only by name: of accounts with the same name, the last one's labels
+    count."""
     last = {
         obj["metadata"]["name"]: obj["metadata"].get("labels") or {}
         for obj in objects
@@ -237,7 +237,7 @@ def accounts_of_any_namespace(objects: list[Obj]) -> None:
 
 
 def global_policies_of_one_namespace(objects: list[Obj]) -> None:
-    """A GlobalNetworkPolicy is about the first namespace that it selects alone."""
+    """Apply a GlobalNetworkPolicy only to the first namespace that it selects."""
     first = next(obj["metadata"]["name"] for obj in objects if obj["kind"] == "Namespace")
     for obj in policies(objects, CALICO):
         if obj["kind"] == "GlobalNetworkPolicy":
@@ -248,7 +248,7 @@ def global_policies_of_one_namespace(objects: list[Obj]) -> None:
 
 
 def except_is_the_block(objects: list[Obj]) -> None:
-    """An exception is the block, and the block the exception."""
+    """Swap an IP block and its exception."""
     for listed in lists(objects, K8S):
         for peer in (
             one for rule in listed for side in ("from", "to") for one in rule.get(side) or ()
@@ -258,13 +258,13 @@ def except_is_the_block(objects: list[Obj]) -> None:
 
 
 def unordered_first_in_global(objects: list[Obj]) -> None:
-    """An order that Calico's policy does not say is Kubernetes' 1000."""
+    """Give a Calico policy without an order Kubernetes' order 1000."""
     for obj in policies(objects, CALICO):
         obj["spec"].setdefault("order", 999)
 
 
 def empty_labels_lost(objects: list[Obj]) -> None:
-    """Labels with an empty value are not there."""
+    """Remove labels with an empty value."""
     for obj in objects:
         given = obj["metadata"].get("labels")
         if given:
@@ -272,14 +272,14 @@ def empty_labels_lost(objects: list[Obj]) -> None:
 
 
 def accounts_of_one_name(objects: list[Obj]) -> None:
-    """A pod's account is not looked at where a rule names accounts and has a selector, too."""
+    """Ignore a pod's account if a rule has both names and a selector of accounts."""
     for _, end in peers(objects):
         if end.get("serviceAccounts") and (end.get("selector") or end.get("namespaceSelector")):
             del end["serviceAccounts"]
 
 
 def ends_that_pass_allow(objects: list[Obj]) -> None:
-    """What reaches the end of a tier that passes is allowed: later tiers have no policies."""
+    """Allow packets that reach the end of a tier that passes, as if later tiers had no policies."""
     tiers = {
         obj["metadata"]["name"]
         for obj in objects
@@ -292,7 +292,7 @@ def ends_that_pass_allow(objects: list[Obj]) -> None:
 
 
 def ports_of_tcp_are_of_udp(objects: list[Obj]) -> None:
-    """The first protocol of a Kubernetes rule's ports is that of all of them."""
+    """Give all ports of a Kubernetes rule the first port's protocol."""
     for listed in lists(objects, K8S):
         for ports in (rule["ports"] for rule in listed if rule.get("ports")):
             for port in ports:
@@ -300,7 +300,7 @@ def ports_of_tcp_are_of_udp(objects: list[Obj]) -> None:
 
 
 def nets_of_a_set_by_octets(objects: list[Obj]) -> None:
-    """A NetworkSet's addresses are those of their /24."""
+    """Replace a NetworkSet's addresses by their /24."""
     for obj in objects:
         if obj["kind"].endswith("NetworkSet"):
             nets = obj["spec"]["nets"]
@@ -308,7 +308,7 @@ def nets_of_a_set_by_octets(objects: list[Obj]) -> None:
 
 
 def ingress_is_of_other_namespaces(objects: list[Obj]) -> None:
-    """Ingress from a policy's own namespace is allowed whatever its rules say, behind them."""
+    """Allow ingress from a policy's own namespace after its rules."""
     for obj in policies(objects, CALICO):
         if obj["kind"] == "NetworkPolicy" and "Ingress" in (obj["spec"].get("types") or ()):
             own = {"action": "Allow", "source": {"selector": "all()"}}
@@ -316,7 +316,7 @@ def ingress_is_of_other_namespaces(objects: list[Obj]) -> None:
 
 
 def first_half_of_ranges(objects: list[Obj]) -> None:
-    """A range of ports ends in its middle."""
+    """Let a range of ports end in its middle."""
     for _, end in peers(objects):
         for key in ("ports", "notPorts"):
             end[key] = [_halved(port) for port in end.get(key) or ()]
@@ -328,7 +328,7 @@ def _halved(port: Any) -> Any:
 
 
 def _pods(objects: list[Obj], is_known: Callable[[Obj], bool]) -> None:
-    """Pods that are not known have no labels but those that name no seat."""
+    """Remove all labels, except those that name a seat, from pods that are not known."""
     for obj in objects:
         if obj["kind"] == "Pod" and not is_known(obj):
             obj["metadata"]["labels"] = {}
@@ -344,13 +344,13 @@ def _node(objects: list[Obj], pod: str) -> str:
 
 
 def members_of_the_own_node(objects: list[Obj], pod: str) -> None:
-    """Pods of other nodes are no members of a rule's selectors."""
+    """Let a rule's selectors have no members on other nodes."""
     here = _node(objects, pod)
     _pods(objects, lambda obj: bool(obj["spec"]["nodeName"] == here))
 
 
 def members_of_other_nodes(objects: list[Obj], pod: str) -> None:
-    """Pods of the own node are no members of a rule's selectors, but for the pod itself."""
+    """Let a rule's selectors have no members on the pod's own node, except the pod itself."""
     here = _node(objects, pod)
     _pods(
         objects,
@@ -359,7 +359,7 @@ def members_of_other_nodes(objects: list[Obj], pod: str) -> None:
 
 
 def rules_of_the_own_address(objects: list[Obj], pod: str) -> None:
-    """A net that holds the pod's own address holds no other address."""
+    """If a network contains the pod's own address, let it contain no other address."""
     own = next(
         obj["status"]["podIP"]
         for obj in objects
@@ -411,4 +411,4 @@ AT_A_POD: tuple[Callable[[list[Obj], str], object], ...] = (
     members_of_other_nodes,
     rules_of_the_own_address,
 )
-"""What the node of a pod makes of all objects; pods are known by name."""
+"""Edits of all objects by the node of a pod; pods are known by name."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes chosen worlds smaller: removes everything without which each wrong reading is still
+"""Makes chosen worlds smaller: every part is removed without which each wrong reading is still
 shown often enough."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.worlds.rules import edit_problems, problems
 
 Key = Any
 KEPT = ("apiVersion", "kind", "metadata", "name", "action", "tier", "spec", "podSelector")
-"""What makes an object or a rule what it is."""
+"""Fields that an object or a rule cannot lose."""
 
 
 def reduced(
@@ -26,13 +26,15 @@ def reduced(
     shown: Callable[[World, frozenset[Key] | None], frozenset[Key]],
     needed: Mapping[Key, int],
 ) -> list[World]:
-    """The same worlds, smaller.
+    """Return the worlds, each as small as possible.
 
-    ``shown``: the keys that a world shows, of those asked for (None: all); ``needed``: how often each has to be.
+    ``shown``: the keys that a world shows among the requested keys (None: all); ``needed``: how
+    often each key must be shown.
     """
     found: list[World | None] = list(chosen)
     keys = [shown(world, None) for world in chosen]
-    for number, world in reversed(list(enumerate(chosen))):  # the last ones were taken for little
+    # the last worlds were chosen for few keys
+    for number, world in reversed(list(enumerate(chosen))):
         others = Counter(key for at, listed in enumerate(keys) if at != number for key in listed)
         critical = frozenset(key for key in keys[number] if others[key] < needed.get(key, 0))
         small = _smallest(world, partial(_shows, shown, critical)) if critical else None
@@ -49,7 +51,8 @@ def _shows(
 
 
 def _smallest(world: World, shows: Callable[[World], bool]) -> World:
-    """Boldest steps first; each that does beginning anew."""
+    """Return the smallest world. The largest steps are tried first; after each successful step, all
+    steps are tried again."""
     while True:
         for candidate in smaller(world):
             if _may_be(candidate) and shows(candidate):
@@ -67,9 +70,10 @@ def _may_be(world: World) -> bool:
 
 
 def smaller(world: World) -> Iterator[World]:
-    """The world without one object, or one entry or field of its policies.
+    """Yield the world without one object, or without one entry or field of its policies.
 
-    What an edit replaces stays as it is, but for fields that it does not change, which go before and after it.
+    An object that an edit replaces is kept. Only fields that the edit leaves unchanged are removed
+    from the object, before and after the edit.
     """
     edited = _edited(world)
     for number in range(len(world.objects)):
@@ -88,13 +92,13 @@ def smaller(world: World) -> Iterator[World]:
 
 
 def _edited(world: World) -> set[int]:
-    """Which of the objects an edit replaces, or takes away."""
+    """Return the numbers of the objects that an edit replaces or deletes."""
     labels = {*map(fields.label, world.puts), world.then.get("gone")}
     return {number for number, obj in enumerate(world.objects) if fields.label(obj) in labels}
 
 
 def _without_unchanged(world: World, path: tuple[Any, ...]) -> Iterator[World]:
-    """Without a field of the spec that is the same before and after the edit."""
+    """Yield the world without a field of the spec that the edit leaves unchanged."""
     puts, obj = copy.deepcopy(world.puts), copy.deepcopy(world.objects[path[0]])
     put = next((one for one in puts if fields.label(one) == fields.label(obj)), None)
     if put is None or len(path) != 3 or put["spec"].get(path[2]) != obj["spec"][path[2]]:

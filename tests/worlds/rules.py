@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules for every committed world, each with the reason with which a world is refused."""
+"""The rules for committed worlds, each with the reason for which it refuses a world."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SETTLES = {
     "XPOL-7": Switch.SERVICE_ALONE,
     "XPOL-14": Switch.STAGED,
 }
-"""Claims of known defects, which no other claim's world may be turned red by."""
+"""Map the claims of known defects to the defect; no world of another claim may become red by it."""
 FOR_HOSTS = ("doNotTrack", "preDNAT", "applyOnForward")
 MAY_BE_EMPTY = ("podSelector", "namespaceSelector", "ingress", "egress", "spec", "selector")
 
 
 def problems(world: World) -> Iterator[str]:
-    """Why a world may not be committed; nothing: it may."""
+    """Yield the reasons why a world may not be committed; none: it may."""
     yield from _written(world.objects)
     filled = world.filled(SEATS, NAMESPACES)
     oracle = Oracle(Surroundings([*around(world), *filled]), filled)
@@ -65,10 +65,11 @@ def problems(world: World) -> Iterator[str]:
 
 
 def misled(world: World, sets: Sequence[Obj]) -> Iterator[str]:
-    """Pairs that another worker's NetworkSets decide, should one of them be there meanwhile.
+    """Yield pairs that another worker's NetworkSets would decide if they existed at the same time.
 
-    What selects in all namespaces, or by labels that both workers' namespaces have, finds them; their addresses are
-    those of other seats, but where they hold whole blocks.  Asked of several nodes: those of one may all be in a block.
+    Selectors for all namespaces, or by labels that both workers' namespaces have, find these
+    NetworkSets. Their addresses belong to other seats, unless they contain whole blocks. The test
+    uses several nodes, since all seats of one node may be in one block.
     """
     own = [*worlds.surroundings(world, MANY, NAMESPACES), *world.filled(MANY, NAMESPACES)]
     there = [{"kind": "Namespace", "metadata": {"name": ELSEWHERE[space], "labels": labels}} for space, labels in
@@ -98,7 +99,8 @@ RULES = {"ingress", "egress"}
 
 
 def edit_problems(world: World) -> Iterator[str]:
-    """Why an edit may not be committed, beside what is wrong with the world before it or after it."""
+    """Yield the reasons why an edit may not be committed, including those of the world before and
+    after it."""
     yield from problems(world)
     yield from problems(world.edited())
     rules_alone = world.claim in {"XPOL-12", "XPOL-13"}
@@ -118,7 +120,8 @@ def edit_problems(world: World) -> Iterator[str]:
 
 
 def _of_its_claim(world: World) -> Iterator[str]:
-    """A release's defect shows in the world of its own claim alone."""
+    """Yield pairs in which a release's defect shows, unless the defect belongs to the world's own
+    claim."""
     filled = world.filled(SEATS, NAMESPACES)
     oracle = Oracle(Surroundings([*around(world), *filled]), filled)
     for shipped in dict.fromkeys(map(as_shipped, RELEASES)):
@@ -144,7 +147,8 @@ def oracle_ends(oracle: Oracle, source: int, destination: int) -> Iterator[tuple
 
 
 def _written(objects: tuple[Obj, ...]) -> Iterator[str]:
-    """Of how it is written: what Calico's and Kubernetes' validation refuses, and what a reader trips over."""
+    """Yield faults of notation: what Calico's or Kubernetes' validation refuses, and what would
+    confuse a reader."""
     orders = []
     for obj in objects:
         spec = obj["spec"]

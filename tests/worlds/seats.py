@@ -18,7 +18,7 @@ SEATS = tuple(
     for node, system in enumerate(SYSTEMS)
     for number, space in enumerate(SPACES)
 )
-"""Each node has a block of /26, and both blocks are of one /24, as Calico lays them."""
+"""Each node has a /26 block, and both blocks are in one /24, as Calico assigns them."""
 MANY = tuple(
     Seat(
         space,
@@ -33,7 +33,7 @@ MANY = tuple(
 )
 """The seats of a cluster with three nodes of each system."""
 ELSEWHERE = {space: f"calico-demo-{RUN}-gw1-{space}" for space in SPACES}
-"""The namespaces of the same spaces that another worker has."""
+"""The namespaces of another worker for the same spaces."""
 BYSTANDERS: tuple[Obj, ...] = tuple(
     {
         "kind": "Pod",
@@ -51,5 +51,5 @@ BYSTANDERS: tuple[Obj, ...] = tuple(
 
 
 def around(world: World) -> list[Obj]:
-    """What there is but the world's own objects."""
+    """Return all objects except the world's own."""
     return [*worlds.surroundings(world, SEATS, NAMESPACES), *BYSTANDERS]

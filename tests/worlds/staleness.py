@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits that a data plane does not notice: the objects that it still uses, while the API has
-others.
+"""Edits that a data plane does not notice: it keeps an old state while the API has a new one.
 
-A stale data plane is defined by the objects that it uses at one end of a connection, computed from
-those before and after the edit.
+A stale data plane is defined by the objects that it uses at one end of a connection. They are made
+from the objects before and after the edit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from tests.worlds.editing import is_policy, replaced
 Obj = dict[str, Any]
 Objects = Sequence[Obj]
 Stale = Callable[[Objects, Objects, str], list[Obj]]
-"""From the objects before and after, and the pod at whose end they are read, to what they are read as."""
+"""Maps the objects before and after an edit, and the pod at whose end they are read, to the objects
+that are used."""
 
 DIRECTIONS = ("ingress", "egress")
 
@@ -31,7 +31,8 @@ def _by_label(objects: Objects) -> dict[str, Obj]:
 
 
 def of_policies(keep: Callable[[Obj, Obj], None]) -> Stale:
-    """Policies that are there before and after: ``keep`` takes over into the new spec what stays of the old one."""
+    """Change policies that exist before and after the edit: ``keep`` copies the stale parts of the
+    old spec into the new spec."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old, found = _by_label(before), []
@@ -46,7 +47,7 @@ def of_policies(keep: Callable[[Obj, Obj], None]) -> Stale:
 
 
 def fields_stay(*names: str) -> Stale:
-    """Fields of a policy's spec stay as they were."""
+    """Keep the old values of these fields of a policy's spec."""
 
     def keep(old: Obj, new: Obj) -> None:
         for name in names:
@@ -58,7 +59,7 @@ def fields_stay(*names: str) -> Stale:
 
 
 def _rules(old: Obj, new: Obj) -> list[tuple[Obj, Obj]]:
-    """Rules of the same place, where there are as many as before."""
+    """Return pairs of old and new rules at the same place, if the number of rules is unchanged."""
     found = []
     for direction in DIRECTIONS:
         before, after = old.get(direction) or [], new.get(direction) or []
@@ -68,7 +69,7 @@ def _rules(old: Obj, new: Obj) -> list[tuple[Obj, Obj]]:
 
 
 def of_rules(*names: str) -> Stale:
-    """Fields of rules stay as they were."""
+    """Keep the old values of these fields of rules."""
 
     def keep(old: Obj, new: Obj) -> None:
         for before, after in _rules(old, new):
@@ -81,7 +82,7 @@ def of_rules(*names: str) -> Stale:
 
 
 def of_ends(*names: str) -> Stale:
-    """Fields of the ends in Calico's rules stay as they were."""
+    """Keep the old values of these fields of the ends in Calico's rules."""
 
     def keep(old: Obj, new: Obj) -> None:
         for before, after in _rules(old, new):
@@ -95,14 +96,14 @@ def of_ends(*names: str) -> Stale:
 
 
 def _longer_lists(old: Obj, new: Obj) -> None:
-    """A rule that was added is not there."""
+    """Leave out a rule that was added."""
     for direction in DIRECTIONS:
         if direction in new:
             new[direction] = new[direction][: len(old.get(direction) or [])]
 
 
 def _shorter_lists(old: Obj, new: Obj) -> None:
-    """A rule that was removed is still there, behind the others."""
+    """Keep a rule that was removed, after the other rules."""
     for direction in DIRECTIONS:
         gone = [rule for rule in old.get(direction) or [] if rule not in (new.get(direction) or [])]
         if len(old.get(direction) or []) > len(new.get(direction) or []):
@@ -110,7 +111,7 @@ def _shorter_lists(old: Obj, new: Obj) -> None:
 
 
 def _same_order(old: Obj, new: Obj) -> None:
-    """Rules that changed places are in their old order."""
+    """Keep the old order of rules that were moved."""
     for direction in DIRECTIONS:
         before, after = old.get(direction) or [], new.get(direction) or []
         if sorted(map(str, before)) == sorted(map(str, after)):
@@ -118,7 +119,7 @@ def _same_order(old: Obj, new: Obj) -> None:
 
 
 def _swapped(old: Obj, new: Obj) -> None:
-    """The same, where nothing else of the policy changed."""
+    """Keep the old order of rules that were moved, if nothing else of the policy changed."""
     rest = [
         {key: value for key, value in spec.items() if key not in DIRECTIONS} for spec in (old, new)
     ]
@@ -130,7 +131,7 @@ def _swapped(old: Obj, new: Obj) -> None:
 
 
 def _still_selected(old: Obj, new: Obj) -> None:
-    """A Calico policy still selects its earlier pods in addition to its present ones."""
+    """Let a Calico policy select its earlier pods in addition to its present pods."""
     if old.get("selector", "all()") != new.get("selector", "all()") and "podSelector" not in new:
         new["selector"] = f"({old.get('selector', 'all()')}) || ({new.get('selector', 'all()')})"
 
@@ -141,7 +142,7 @@ def _gone(before: Objects, after: Objects) -> list[Obj]:
 
 
 def _alike_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """With a policy go those of its namespace and selector."""
+    """When a policy is deleted, lose also the policies of the same namespace and selector."""
     gone = [_place(obj) for obj in _gone(before, after)]
     return [obj for obj in after if not (is_policy(obj) and _place(obj) in gone)]
 
@@ -156,7 +157,7 @@ def _place(obj: Obj) -> tuple[Any, ...]:
 
 
 def _shared_ends_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """With a policy goes what its rules select, for rules of others that select the same."""
+    """When a policy is deleted, let other policies' rules with the same selectors match nothing."""
     gone = {str(end) for obj in _gone(before, after) for end in _ends(obj["spec"])}
     found = copy.deepcopy(list(after))
     for obj in found:
@@ -167,7 +168,7 @@ def _shared_ends_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 
 def _ends(spec: Obj) -> Iterator[Obj]:
-    """Ends of Calico's rules that select."""
+    """Yield the ends of Calico's rules that have selectors."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
             yield from (
@@ -187,7 +188,8 @@ def _new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 
 def _members_stay(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """Other pods are taken for what they were, beside what they are: who was a member stays one."""
+    """Give other pods their old labels in addition to their present labels: former members of a set
+    stay members."""
     old, found = _by_label(before), list(after)
     for label, obj in _by_label(after).items():
         if obj["kind"] == "Pod" and obj["metadata"]["name"] != pod and old.get(label, obj) != obj:
@@ -217,7 +219,7 @@ def _kinds_stay(*kinds: str) -> Stale:
 
 
 def _of_sets(part: str) -> Stale:
-    """One part of each NetworkSet stays as it was."""
+    """Keep the old value of one part of each NetworkSet."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old = _by_label(before)
@@ -230,7 +232,7 @@ def _of_sets(part: str) -> Stale:
 
 
 def _of_tiers(name: str) -> Stale:
-    """A field of each tier stays as it was."""
+    """Keep the old value of a field of each tier."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old, found = _by_label(before), []
@@ -250,12 +252,12 @@ def _of_tiers(name: str) -> Stale:
 
 
 def _own_labels(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """The pod itself is taken for what it was: which policies select it stays."""
+    """Use the old labels of the pod itself: the same policies still select it."""
     return _pods(before, after, lambda name: name == pod)
 
 
 def _members(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """Other pods are taken for what they were: who is a member of a rule's selector stays."""
+    """Use the old labels of other pods: the members of a rule's selectors stay the same."""
     return _pods(before, after, lambda name: name != pod)
 
 
@@ -270,7 +272,7 @@ def _pods(before: Objects, after: Objects, stale: Callable[[str], bool]) -> list
 
 
 def _labels(kept: Callable[[Obj, Obj], Obj]) -> Stale:
-    """Every pod has labels made of those that it had and those that it has."""
+    """Make each pod's labels from its old and its present labels."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old, found = _by_label(before), []
@@ -290,7 +292,8 @@ def _labels(kept: Callable[[Obj, Obj], Obj]) -> Stale:
 
 
 def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """Rules stay where the edit brings no selector that was not there: sets that come are news (XPOL-12)."""
+    """Keep old rules if the edit brings no new selector. New selectors make new sets, which a data
+    plane notices (XPOL-12)."""
     old = _by_label(before)
     there = {text for obj in before if is_policy(obj) for text in _selectors(obj["spec"])}
     found = []
@@ -310,7 +313,7 @@ def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 
 def _selectors(value: Any, key: str = "") -> Iterator[str]:
-    """What a policy's rules select by."""
+    """Yield the selectors of a policy's rules."""
     if key.lower().endswith("selector") or key == "serviceAccounts":
         yield str(value)
     elif isinstance(value, dict):
@@ -322,7 +325,7 @@ def _selectors(value: Any, key: str = "") -> Iterator[str]:
 
 
 def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """Policies of a pod's second and later tiers stay as they were (XPOL-13)."""
+    """Keep the old policies of a pod's second and later tiers (XPOL-13)."""
     old, oracle = _by_label(before), Oracle(World(after), after)
     own = next(one for one in oracle.world.pods.values() if one.name == pod)
     later = {
@@ -352,7 +355,7 @@ def _names_lost(label: str) -> Stale:
 
 
 def _accounts_lost(before: Objects, after: Objects, pod: str) -> list[Obj]:
-    """Other pods that get other labels are no members of their service account any more."""
+    """When other pods get new labels, remove them from the members of their service account."""
     old, found = _by_label(before), []
     for label, obj in _by_label(after).items():
         moved = (
@@ -411,4 +414,4 @@ STALE: dict[str, Stale] = {
         lambda old, new: {key: new[key] for key in new if key in old}
     ),
 }
-"""By what stays."""
+"""Map a description of what stays to the stale data plane."""

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choose stories, so that two stories show each stale data plane.
 
-Stories are composed at random of the worlds and events of ``story-cast.yaml``, beginning with
-events of classes that few stories show. Repeatedly, the story that shows most for its seconds is
-kept. The same seed chooses the same stories. ``python -m tests.worlds.story_chooser FOLDER`` writes
-the stories that are missing beside the committed ones.
+Stories are composed at random from the worlds and events of ``story-cast.yaml``; events of classes
+that few stories show are preferred. Again and again, the story that shows most per second is kept.
+The same seed chooses the same stories.
+
+``python -m tests.worlds.story_chooser FOLDER`` writes the stories that are missing beside the
+committed ones.
 """
 
 from __future__ import annotations
@@ -38,24 +40,24 @@ from tests.worlds.story_mutants import (
 CAST = fast_yaml.load(Path(__file__).with_name("story-cast.yaml").read_text(encoding="utf-8"))
 FEWEST = 3
 COMPOSED = 5
-"""Stories of which the best is kept."""
+"""The number of composed stories from which the best is kept."""
 SEED = 1
 START = 5.0
-"""Seconds on a lab before a story's first event, and after its last."""
+"""s. The time on a lab before a story's first event and after its last event."""
 SECONDS = {one.name: one.seconds for one in TABLE.classes}
 CHOSEN = "# Chosen: "
-"""Begin of the first line of a story that was chosen."""
+"""The beginning of the first line of a chosen story."""
 NAMED = 3
-"""Events in a file's name."""
+"""The number of events in a file's name."""
 
 
 class Composed(NamedTuple):
-    """A story of the cast, and its events as they stand there."""
+    """A story of the cast, with its events as they are written there."""
 
     story: Story
     happens: tuple[Obj, ...] = ()
     closed: object = None
-    """What is closed after the last event."""
+    """The paths that are closed after the last event."""
 
     @property
     def seconds(self) -> float:
@@ -70,9 +72,8 @@ class Composed(NamedTuple):
             "objects": list(self.story.world.objects),
             "events": [event.told for event in self.story.events],
         }
-        plain = json.loads(
-            json.dumps(whole)
-        )  # the cast's objects are shared, which YAML would show
+        # copied, since YAML would mark objects that the cast shares
+        plain = json.loads(json.dumps(whole))
         return f"{CHOSEN}{words}.\n{manifest.dump([plain])}"
 
     def upto(self, events: int) -> Composed:
@@ -82,7 +83,8 @@ class Composed(NamedTuple):
 
 
 def told(given: Obj, objects: Sequence[Obj]) -> Event | None:
-    """An event of the cast, as a story says it; None: what it edits is not there."""
+    """Return an event of the cast in the form of a story; None: the object that it edits does not
+    exist."""
     if "edit" not in given:
         return Event({key: given[key] for key in ("put", "gone", "labels", "pods") if key in given})
     for obj in objects:
@@ -92,11 +94,11 @@ def told(given: Obj, objects: Sequence[Obj]) -> Event | None:
 
 
 def longer(begun: Composed, given: Obj) -> Composed | None:
-    """A story with one more event; None: it cannot happen then, or shows nothing."""
+    """Return a story with one more event; None: the event cannot happen there, or shows nothing."""
     *earlier, last = begun.story.scenes()
     event = told(given, last.world.objects)
     if last.members == "ending" and given.get("pods") != "gone":
-        return None  # they answer for their grace period alone
+        return None  # these pods answer only for their grace period
     if event is None or (event.pods and last.members not in TURNS[event.pods].after):
         return None
     story = Story(begun.story.world, (*begun.story.events, event))
@@ -113,8 +115,8 @@ def longer(begun: Composed, given: Obj) -> Composed | None:
 
 
 def composed(random: Random, missing: Counter[str]) -> Composed:
-    """A story of as many events as one may have; ``missing``: to each class, how much of it is not
-    shown twice."""
+    """Return a story with the maximum number of events. ``missing``: for each class, how many of
+    its mutants are not shown twice yet."""
     whole = random.choice(CAST["worlds"])
     begun = Story(World("chosen", "POL-1", tuple(whole["objects"])), ())
     found = Composed(begun, closed=closed_in(next(begun.scenes())))
@@ -134,7 +136,8 @@ def composed(random: Random, missing: Counter[str]) -> Composed:
 
 
 def best(random: Random, seen: Counter[Mutant]) -> tuple[Composed, int]:
-    """The story that shows most for its seconds of those that are composed now, and how much."""
+    """Return, of the stories that are composed now, the one that shows most per second, and how
+    much it shows."""
     missing = Counter(mutant.event for mutant, times in seen.items() if times < TWICE)
     found: list[tuple[float, int, Composed]] = []
     for _ in range(COMPOSED):
@@ -149,7 +152,7 @@ def best(random: Random, seen: Counter[Mutant]) -> tuple[Composed, int]:
 
 
 def choose(seen: Counter[Mutant], seed: int = SEED) -> list[Composed]:
-    """Stories, one after the other, until none shows more; each is needed."""
+    """Return stories until no further story shows more; each of them is needed."""
     random = Random(seed)
     chosen: list[Composed] = []
     gain = 1
@@ -168,7 +171,8 @@ def choose(seen: Counter[Mutant], seed: int = SEED) -> list[Composed]:
 
 
 def names(chosen: Sequence[Composed]) -> list[str]:
-    """The name of each story's file: of its events those that the fewest of the others have."""
+    """Return the name of each story's file, made of those events that the fewest other stories
+    have."""
     times = Counter(name for one in chosen for name in {given["name"] for given in one.happens})
     found = []
     for one in chosen:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes of events, derived from the API; the table is ``story-events.yaml``.
 
-A unit is the smallest event of a kind: an object is made, deleted, or made again, a field is
-edited, or a pod gets a phase, a condition or a state of its containers.
+A unit is the smallest possible event of a kind: an object is created, deleted, or created again, a
+field is edited, or a pod gets a phase, a condition or a state of its containers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,32 +19,33 @@ DIRECTIONS = ("ingress", "egress")
 
 @dataclass(frozen=True)
 class EventClass:
-    """Events that are alike to a data plane."""
+    """Events that a data plane cannot tell apart."""
 
     name: str
     units: tuple[str, ...]
-    """Patterns."""
+    """Patterns of units."""
     word: str
-    """The word by which stories say it."""
+    """The word for it in stories."""
     events: tuple[str, ...]
-    """What happens to pods; empty: to other objects."""
+    """The events of pods; empty: the class is about other objects."""
     state: str
-    """What it does to what policies decide."""
+    """Its effect on the decisions of policies."""
     done: str
     undone: str
     known: str
-    """What shows that it took effect."""
+    """The sign that it took effect."""
     seconds: float
-    """Seconds that one takes on a lab of two quiet cores, about, with every pair asked after it."""
+    """The approximate seconds of an event on a lab with two quiet cores, including a test of every
+    pair after it."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The classes, and the units that are left out."""
+    """The classes of events, and the units that are left out."""
 
     classes: tuple[EventClass, ...]
     left_out: Mapping[str, str]
-    """Pattern of units to the reason."""
+    """Map each pattern of units to the reason why they are left out."""
 
     def class_of(self, unit: str) -> EventClass | None:
         """Return the class of a unit; None: it is left out, or unknown."""
@@ -52,14 +53,12 @@ class Table:
         return next(found, None)
 
     def reason(self, unit: str) -> str:
-        """Return why a unit is left out; empty: it is not."""
+        """Return the reason why a unit is left out; empty: it is not left out."""
         return next((why for each, why in self.left_out.items() if fnmatchcase(unit, each)), "")
 
     def classes_of(self, event: Event, before: Sequence[Obj], ever: set[str]) -> set[str]:
-        """Return the names of the classes of an event.
-
-        ``before``: the objects of its world so far; ``ever``: labels of all that were there once.
-        """
+        """Return the names of the classes of an event. ``before``: the objects of its world so far;
+        ``ever``: the labels of all objects that have existed."""
         if event.pods:
             return {one.name for one in self.classes if event.pods in one.events}
         classes = (self.class_of(unit) for unit in _units(event, before, ever))
@@ -95,7 +94,7 @@ def _units(event: Event, before: Sequence[Obj], ever: set[str]) -> Iterator[str]
 
 
 def _edited(old: Obj, new: Obj) -> Iterator[str]:
-    """Yield the paths of the fields that differ."""
+    """Yield the paths of changed fields."""
     if old["metadata"].get("labels") != new["metadata"].get("labels"):
         yield "labels"
     before, after = (dict(_leaves(obj.get("spec") or {})) for obj in (old, new))
@@ -105,7 +104,8 @@ def _edited(old: Obj, new: Obj) -> Iterator[str]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each field's path and its values as a text; rules of both directions are ``rules``."""
+    """Yield the path of each field, with its values as text; rules of both directions have the path
+    ``rules``."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             name = "rules" if not path and key in DIRECTIONS else key

@@ -2,10 +2,12 @@
 """Stale data planes over time: from an event of a class on, the nodes of one system miss a part of
 the change.
 
-This needs no planted bug and no cluster. A story shows a stale data plane if the oracle expects
-another result of at least one cell, after such an event, than it would if the ends on that system
-had missed the event. ``python -m tests.worlds.story_mutants`` prints how many the committed stories
-show, and which they do not show. ``story_chooser.py`` composes stories that show more.
+Neither planted bugs nor a cluster are needed. A story shows a stale data plane if, after such an
+event, the oracle expects another verdict on at least one cell when the ends on that system have
+forgotten something.
+
+``python -m tests.worlds.story_mutants`` prints how many are shown by the committed stories, and
+which are not.  ``story_chooser.py`` composes stories that show more.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class Mutant(NamedTuple):
 
     forgets: str
     event: str
-    """Class of the events at which it does."""
+    """The class of events after which it forgets."""
     os: str
 
     def __str__(self) -> str:
@@ -53,7 +55,7 @@ def _without(drop: Callable[[Obj], bool]) -> Callable[[Objects], list[Obj]]:
 
 
 def _of_direction(direction: str) -> Callable[[Objects], list[Obj]]:
-    """Policies are for the other direction alone."""
+    """Limit policies to the other direction."""
 
     def read(objects: Objects) -> list[Obj]:
         found = []
@@ -87,7 +89,7 @@ def _is_member(obj: Obj) -> bool:
 
 
 def _unknown(objects: Objects) -> list[Obj]:
-    """Members are pods of which nothing is known: their peers have the addresses of before."""
+    """Treat members as unknown pods, while their peers still have their earlier addresses."""
     meta = {"namespace": "nowhere", "labels": {}}
     return [
         {**obj, "metadata": {**obj["metadata"], **meta}} if _is_member(obj) else obj
@@ -111,13 +113,14 @@ FORGETS: dict[str, Callable[[Objects], list[Obj]]] = {
     "labels of accounts": _unlabelled("ServiceAccount"),
 }
 ADDRESS = "that members have other addresses now"
-"""The addresses of pods that have ended are kept, and those of the pods after them unknown."""
+"""A stale data plane keeps the addresses of pods that have ended, and does not learn those of their
+successors."""
 READDRESSED = (
     "pod made", "pod made again", "pod replaced", "pod has ended", "pod deleted or evicted",
     "pod before its containers",
 )  # fmt: skip
 ITSELF = "the event itself"
-"""What was written or deleted is as before."""
+"""A stale data plane ignores the written or deleted object of the event."""
 MUTANTS = [
     Mutant(forgets, one.name, system)
     for forgets in (*FORGETS, ITSELF)
@@ -132,7 +135,7 @@ KNOWN = frozenset(MUTANTS)
 
 
 def objects_of(scene: Scene, seats: Sequence[Seat]) -> list[Obj]:
-    """All objects of a scene on the least cluster."""
+    """Return all objects of a scene on the smallest cluster."""
     return [
         *worlds.surroundings(scene.world, seats, NAMESPACES),
         *scene.world.filled(ALL, NAMESPACES),
@@ -140,7 +143,7 @@ def objects_of(scene: Scene, seats: Sequence[Seat]) -> list[Obj]:
 
 
 def events_of(story: Story) -> Iterator[tuple[Scene, set[str]]]:
-    """Each scene with the classes of the event that led to it."""
+    """Yield each scene with the classes of the event that led to it."""
     before: tuple[Obj, ...] = ()
     ever: set[str] = set()
     for scene in story.scenes():
@@ -153,9 +156,10 @@ def events_of(story: Story) -> Iterator[tuple[Scene, set[str]]]:
 def _differs(
     right: Sequence[Cell], wrong: Sequence[Cell], system: str, *, peers: bool = False
 ) -> bool:
-    """Whether a cell is otherwise where the ends on a system decide as ``wrong`` has them.
+    """Return whether the verdict on some cell changes if the ends on a system decide as in
+    ``wrong``.
 
-    ``peers``: only the ends that are not members.
+    ``peers``: only those ends that are not members.
     """
     for cell, other in zip(right, wrong, strict=True):
         if Verdict.NOT_SAID in (cell.expected, other.expected):
@@ -173,7 +177,8 @@ def _differs(
 
 
 def showing(story: Story) -> Iterator[frozenset[Mutant]]:
-    """The stale data planes that a story shows before its first event, and until after each."""
+    """Yield the stale data planes that a story shows: first those before its first event, then
+    those up to each further event."""
     found: set[Mutant] = set()
     happened: set[str] = set()
     past: list[Obj] = []
@@ -200,13 +205,13 @@ def showing(story: Story) -> Iterator[frozenset[Mutant]]:
 
 
 def shown(story: Story) -> frozenset[Mutant]:
-    """The stale data planes that a story shows."""
+    """Return the stale data planes that a story shows."""
     *_, found = showing(story)
     return found
 
 
 def seen_by(stories: Iterable[Story]) -> Counter[Mutant]:
-    """Each stale data plane with the number of stories that show it."""
+    """Map each stale data plane to the number of stories that show it."""
     found: Counter[Mutant] = Counter(dict.fromkeys(MUTANTS, 0))
     for one in stories:
         found.update(shown(one))
@@ -214,20 +219,21 @@ def seen_by(stories: Iterable[Story]) -> Counter[Mutant]:
 
 
 def committed() -> list[Story]:
-    """The stories that ship."""
+    """Return the stories that are shipped."""
     return [*default(), *(file.story for file in stories_in(FOLDER / "all"))]
 
 
 def default() -> list[Story]:
-    """The stories of the default run."""
+    """Return the stories of the default run."""
     return [file.story for file in stories_in(FOLDER)]
 
 
 def closed_in(scene: Scene) -> frozenset[tuple[str, str, str, int]] | None:
-    """What a scene of a story that may be committed closes; None: it may not be.
+    """Return the paths that a scene of a committable story closes; None if the story may not be
+    committed.
 
-    It closes a path of each member that is there, decides nothing but its claim, and no Windows
-    Felix ends by it.
+    The scene must close a path of each existing member, decide nothing but its claim, and make no
+    Windows Felix panic.
     """
     seats = scene.seats(ALL)
     objects = objects_of(scene, seats)
@@ -247,7 +253,8 @@ def closed_in(scene: Scene) -> frozenset[tuple[str, str, str, int]] | None:
 
 
 def rows(of_default: Counter[Mutant], of_all: Counter[Mutant]) -> list[str]:
-    """The table of docs/stories.md: how many stale data planes are shown, by how many stories."""
+    """Return the table of docs/stories.md: the numbers of shown stale data planes and of
+    stories."""
     counts = [
         Counter(min(times, TWICE) for times in seen.values()) for seen in (of_default, of_all)
     ]

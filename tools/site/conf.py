@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sphinx' settings for the documentation site: ``make site`` (decision 18).
 
-docs/ stays plain Markdown, to be read where it lies.  What Sphinx needs beside it is made here
-while it reads: the tables of links in each README become the navigation, and links to files that
-are no pages of the site lead to the repository, if SITE_SOURCE names one (https://.../blob/main).
+docs/ stays plain Markdown that can be read in place. This module adds what Sphinx needs while it
+reads the pages: the tables of links in each README become the navigation, and links to files that
+are no pages of the site lead to the repository, if SITE_SOURCE names it (https://.../blob/main).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = os.environ.get("SITE_SOURCE", "").rstrip("/")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```|(?:^ {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
-"""Blocks of code, in which a link is text."""
+"""Matches blocks of code, in which links are plain text."""
 
 project = "Conformance suite for Calico for Windows"
 html_title = project
@@ -39,7 +39,7 @@ def is_page(path: Path) -> bool:
 
 
 def prepare(_: Sphinx, name: str, source: list[str]) -> None:
-    """Change a page before it is read."""
+    """Change the source of a page before Sphinx reads it."""
     folder = (DOCS / name).parent
     text = source[0]
     code = [found.span() for found in FENCE.finditer(text)]
@@ -55,7 +55,8 @@ def prepare(_: Sphinx, name: str, source: list[str]) -> None:
 
 
 def elsewhere(link: re.Match[str], folder: Path) -> str:
-    """Return a link to a file of the repository; its text alone where none is named."""
+    """Return a link to a file of the repository; without a repository, only the text of the
+    link."""
     path = (folder / link[2]).resolve().relative_to(DOCS.parent)
     return f"[{link[1]}]({SOURCE}/{path.as_posix()}{link[3] or ''})" if SOURCE else link[1]
 
@@ -81,6 +82,6 @@ def open_at_the_index(app: Sphinx, problem: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Let pages be prepared."""
+    """Connect the functions of this module to Sphinx."""
     app.connect("source-read", prepare)
     app.connect("build-finished", open_at_the_index)

@@ -105,7 +105,7 @@ class Authorizer:
         """Return why a request is allowed, empty for system:masters, or None if it is not
         allowed."""
         if MASTERS in user.groups:
-            return ""  # no role has been asked
+            return ""  # no role was needed
         return next(
             (
                 grant.why

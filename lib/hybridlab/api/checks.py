@@ -56,7 +56,7 @@ class Checks:
     ) -> Obj:
         """Check that a body is an object of this resource and belongs to the request's namespace.
 
-        ``patched`` as for :meth:`fields`.
+        ``patched`` has the same meaning as for :meth:`fields`.
         """
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
@@ -179,7 +179,7 @@ class Checks:
         if old is None:
             prefix = meta.get("generateName")
             if prefix:
-                # a dash at the end is no problem: more is appended
+                # a dash at the end is allowed: the generated name appends more characters
                 whole = f"{prefix[:-1]}a" if prefix[-1] == "-" else prefix
                 causes.extend(
                     malformed("metadata.generateName", prefix, strategy.name_problem(whole))

@@ -90,7 +90,7 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, dict | list):
-        import orjson  # only for errors
+        import orjson  # only errors need it
 
         return orjson.dumps(value).decode()
     return "null" if value is None else str(value)
@@ -174,7 +174,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """Return a 401: there are no, unknown or expired credentials."""
+    """Return a 401: the credentials are missing, unknown or expired."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 

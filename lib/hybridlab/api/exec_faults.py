@@ -67,8 +67,8 @@ class ExecFault:
     first: int = 0
     """The fault affects only this many execs; 0: all."""
     argv: tuple[str, ...] = ()
-    """For wrong-binary: the program that answers. For other-words: the words, and those that
-    replace them."""
+    """For wrong-binary: the program that answers. For other-words: the words that are replaced, and
+    the words that replace them."""
     seconds: float = 0.0
     """For slow: how late the command starts, in seconds."""
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (

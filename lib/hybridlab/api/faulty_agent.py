@@ -105,7 +105,8 @@ class _Command:
             self._task.cancel()
 
     def cut(self) -> None:
-        """Cut the command's connection. A command that keeps running would not notice this."""
+        """Cut the command's connection. The command is cancelled too, since by itself it would not
+        notice the cut."""
         self.cut_off = True
         if self._task is not None:
             self._task.cancel()
@@ -147,7 +148,7 @@ class _FaultyInput:
         fault = self._command.session.fault() if data else None
         if fault and fault.kind == "killed":
             self._command.kill()
-            await asyncio.Event().wait()  # it never gets what it was given
+            await asyncio.Event().wait()  # the command never receives its input
         return data
 
 

@@ -187,8 +187,8 @@ class Lifecycle:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
-        """Mark an object whose dependents stay. They soon lose it as their owner, and then the
-        object is removed."""
+        """Mark an object whose dependents stay. Soon the dependents no longer name it as their
+        owner, and then the object is removed."""
         marked = _marked(obj)
         marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
         if not options.dry_run:
@@ -395,7 +395,8 @@ class Lifecycle:
         if obj is None or "deletionTimestamp" not in obj["metadata"]:
             return
         if any(bucket.in_namespace(namespace) for _, bucket in self._store.buckets()):
-            if not self._queue:  # with more to delete in line it would change at once
+            # if more deletions are queued, the conditions would change again at once
+            if not self._queue:
                 self._tell_what_remains(obj)
             return
         spec: Mapping[str, Any] = obj.get("spec") or {}

@@ -3,9 +3,9 @@
 
 Ownership has the format of the objects (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an
 item of a keyed list, ``v:...`` for an item of a set, ``.`` for the item itself). Inside this module
-a set of fields is a set of paths, tuples of those steps. The shapes define how each field is
-merged; custom resources without a schema are merged by field, and their lists are replaced as a
-whole, as on the real server.
+a set of fields is a set of paths; a path is a tuple of these steps. The shapes define how each
+field is merged; custom resources without a schema are merged by field, and their lists are replaced
+as a whole, as on the real server.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -39,7 +39,7 @@ _SYSTEM_METADATA = frozenset(
 
 @dataclass(frozen=True)
 class Conflicts:
-    """Fields that an apply wants to change and that others own."""
+    """Fields that an apply wants to change and that other managers own."""
 
     by_manager: Mapping[str, list[str]]
 

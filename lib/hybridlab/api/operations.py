@@ -361,8 +361,8 @@ class Operations(Reading):
 
 
 def _shown_patch(value: Any, kind: PatchKind) -> str:
-    """Return a refused patch as the real server shows it: a strategic patch as Go prints a map,
-    others as JSON."""
+    """Return a refused patch as the real server shows it: a strategic patch in the form in which Go
+    prints a map, other patches as JSON."""
     if kind != "strategic":
         return orjson.dumps(value).decode()
     if isinstance(value, dict):
@@ -418,8 +418,7 @@ def _start_metadata(resource: Resource, strategy: Strategy, obj: Obj) -> None:
 
 
 def _check_applied_create(target: Target, wanted: Obj) -> None:
-    """Refuse to create something that can only exist already: a subresource, an object with a
-    uid."""
+    """Refuse to create a subresource, or an object with a uid: both can only exist already."""
     resource, _, name, subresource = target
     if subresource:
         raise not_found(resource.plural, resource.group, name)
@@ -449,7 +448,8 @@ def _check_same_object(resource: Resource, meta: Obj, old: Obj, *, patched: bool
 
 
 def _copy_fields(source: Obj, target: Obj, keys: Iterable[str]) -> None:
-    """Make ``target`` equal to ``source`` in these fields; drop those that ``source`` lacks."""
+    """Make ``target`` equal to ``source`` in these fields; drop the fields that ``source``
+    lacks."""
     for key in keys:
         if key in source:
             target[key] = source[key]

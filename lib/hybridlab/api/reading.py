@@ -68,8 +68,8 @@ class Reading:
         return self.kept(target) is not None
 
     def kept(self, target: Target) -> Obj | None:
-        """Return the stored object, None if it does not exist.  Raise ApiError if it has another
-        name."""
+        """Return the stored object; None if it does not exist. Raise ApiError if it exists only
+        under another name."""
         return self.views.found(target, self.store.bucket(target.resource.storage).get)
 
     def select(
@@ -180,7 +180,8 @@ class Reading:
         if not before:
             return None
         if change.type != "DELETED" and change.previous is not None:
-            # the last state that was selected, under the revision at which it stopped being so
+            # the last state that the selectors selected, with the revision at which they stopped
+            # selecting it
             last = self.views.shown(resource, change.previous)
             meta = {**last["metadata"], "resourceVersion": str(change.revision)}
             shown = {**last, "metadata": meta}

@@ -29,7 +29,7 @@ class WriteOptions:
     field_manager: str = ""
     field_validation: Literal["Ignore", "Warn", "Strict"] = "Strict"
     force: bool = False
-    """Server-side apply takes over fields that others own."""
+    """Server-side apply takes over fields that other managers own."""
     tracked: bool = True
     """Keep managedFields (components in the process need none)."""
     warnings: list[str] = field(default_factory=list)

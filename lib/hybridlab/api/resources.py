@@ -3,7 +3,7 @@
 added at run time.
 
 Kinds of Kubernetes that no component of the lab would act on are refused by name, so that the lab
-does not pretend to support them: most are not served (``NOT_SERVED``); those that clients list in
+does not pretend to support them: most are not served (``NOT_SERVED``); kinds that clients list in
 any case are served as empty lists (``emulated=False``). Defaults and checks of a kind are in
 ``kinds/``; the fields of a kind are in ``schemas/``.
 """
@@ -34,7 +34,7 @@ CUSTOM_VERBS: Final = (
     "update",
     "watch",
 )
-"""The same verbs, in the order in which discovery lists them for custom resources."""
+"""All verbs, in the order in which discovery lists them for custom resources."""
 CREATE_ONLY: Final = ("create",)
 NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 """Namespaces cannot be deleted as a collection."""

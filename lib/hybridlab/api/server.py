@@ -36,7 +36,7 @@ class _Cut(asyncio.Protocol):
     """A connection that is cut as soon as it is established."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # a stream's
+        assert isinstance(transport, asyncio.Transport)  # TCP sockets have this type
         transport.abort()
 
 

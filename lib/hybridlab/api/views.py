@@ -5,9 +5,9 @@ Events are stored as core/v1 and also served as events.k8s.io/v1. Calico's objec
 projectcalico.org/v3 and also served as crd.projectcalico.org/v1, where a kind has another name and,
 up to Calico v3.31, policies of the default tier have the tier in their name
 (``default.allow-dns``). There ``allow-dns`` and ``default.allow-dns`` are the same object: v3.29.0
-to v3.29.3 return it by the longer name and find it by either, all others by the name that it was
-created with (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``). From v3.32
-on they are two objects.
+to v3.29.3 return the longer name and find the object by either name; other versions return and find
+the name with which it was created (``libcalico-go/lib/names/policy.go``,
+``clientv3/globalnetworkpolicy.go``). From v3.32 on they are two objects.
 """
 
 from collections.abc import Callable
@@ -105,8 +105,8 @@ class Views:
         """Return the stored object with this name in a resource; raise ApiError if Calico's client
         finds an object of another name.
 
-        It is no 404: the client reports that the found object's name differs from the requested
-        name.
+        The error is no 404: the client reports that the found object's name differs from the
+        requested name.
         """
         resource, namespace, name, _ = target
         obj = next(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ACL lists of a Windows node's endpoints: Felix' newest lists, and the lists that HNS has.
 
-HNS takes whole lists only. From v3.31.0 on Calico does not send a list again that an update leaves
-unchanged (calico#10199, fixed by calico#10437). Older versions send it with every update of the
-endpoint, including a change of labels.
+HNS takes whole lists only. From v3.31.0 on, Calico does not send an unchanged list again
+(calico#10199, fixed by calico#10437). Older versions send it with every update of the endpoint,
+including a change of labels.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,9 +47,8 @@ class AclLists:
     def give(self, lists: Lists) -> tuple[str, ...]:
         """Record that HNS has these lists. Return the endpoints that already had a list from Felix
         before."""
-        lists = {
-            endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted
-        }  # others have left
+        # the other endpoints are gone
+        lists = {endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted}
         again = tuple(endpoint for endpoint in lists if endpoint in self._programmed)
         self._given.update(lists)
         self._programmed.update(lists)

@@ -37,11 +37,12 @@ FELIX_RESTART_SECONDS = 0.05
 """s. The time from Felix' end to its next start. In reality it is about 2 s; nothing depends on it.
 """
 HOST_RULES = "what the host does not reach"
-"""The name of the rules that keep a node itself from targets which its operating system does not
-reach."""
+"""The name of the rules that block a node's own traffic to targets which its operating system
+cannot reach."""
 
 FelixLog = Callable[[str, str], None]
-"""Receives (node, line), a line of a Felix' log; an empty node: the line is of all of them."""
+"""Receives (node, line): a line for the log of the node's Felix. An empty node stands for every
+Felix."""
 
 
 class Installed(Protocol):
@@ -125,7 +126,7 @@ class Calico:
         }
         self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
         self._wanted: set[str] = set()
-        """Nodes with a running calico-node pod, and Felix with it."""
+        """Nodes on which a calico-node pod runs, so that Felix must run there too."""
         self._restarts: dict[str, asyncio.Task[None]] = {}
         self.pod_network = CNI(
             profile,
@@ -247,8 +248,8 @@ class Calico:
                 self._start(node)
 
     def _start(self, node: str) -> None:
-        """Start Felix. On Windows, Calico's startup has created the HNS network before, if there
-        was none."""
+        """Start Felix. On Windows, first do what Calico's startup does: create the HNS network if
+        there is none."""
         if node in self.windows:
             self._ensure_network(self.windows[node])
         self.felixes[node].start()
@@ -377,7 +378,7 @@ class Calico:
             self._soon(self._report_windows(strict_affinity=strict))
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run this in the background, until the cluster ends at the latest."""
+        """Run ``work`` in the background. It is cancelled when the cluster ends."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)

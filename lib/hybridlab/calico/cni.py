@@ -79,8 +79,8 @@ class CNI:
         self._annotations = annotations
         self.logs = CniLogs()
         self.refusals: Seam[str] = Seam()
-        """The plugin's message about a pod that it refuses, empty for other pods; about: the node.
-        """
+        """The plugin's message about a pod that it refuses, empty for other pods; ``about``: the
+        node."""
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """Map each fault to its wrong search list, and to the affected nodes."""
@@ -158,7 +158,7 @@ class CNI:
                 self._writer.saved(),
                 self._dataplane.add_pod(self._spec(pod, machine, address, port)),
                 self._endpoint_up(node, uid),
-                return_exceptions=True,  # all have ended before anything is undone
+                return_exceptions=True,  # all calls end before anything is undone
             )
             for result in results:
                 if isinstance(result, BaseException):
@@ -196,7 +196,7 @@ class CNI:
         self._remove_endpoint(wired.node, uid)
         self._endpoint_down(wired.node, uid)
         self._addresses.release(wired.handle)
-        with contextlib.suppress(DataplaneError):  # it may never have been there
+        with contextlib.suppress(DataplaneError):  # the pod may never have been added
             await self._dataplane.remove_pod(uid)
 
     def _remove_endpoint(self, node: str, uid: str) -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pending changes of a Felix: the graph marks endpoints and IP sets for every kind of node."""
+"""The endpoints and IP sets that a node's Felix still has to program, as the graph marks them.
+
+Linux and Windows nodes both use this module.
+"""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field

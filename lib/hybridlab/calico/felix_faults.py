@@ -45,17 +45,17 @@ class FelixFaults:
     forgetful: dict[str, bool] = field(default_factory=dict)
     """Felix notices a change that was made while it was down only when the object changes again."""
     applying: Seam[Keys] = field(default_factory=Seam)
-    """The policies that apply to an endpoint; about: its uid."""
+    """The policies that apply to an endpoint; ``about``: its uid."""
     policies: Seam[Tiers] = field(default_factory=Seam)
     """The policies of an endpoint, by tier."""
     set_members: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The members of a set; about: its name."""
+    """The members of a set; ``about``: its name."""
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The endpoints (at first none) that keep their present program; about: all that were
-    programmed."""
+    """The endpoints that keep their present program; without a fault, none. ``about``: all
+    endpoints that were programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The endpoints that lose their connections; about: the endpoints that are programmed now, and
-    those that were programmed before."""
+    """The endpoints that lose their connections; ``about``: the endpoints that are programmed now,
+    and those that were programmed before."""
     acls: Seam[Mapping[str, tuple[Entry, ...]]] = field(default_factory=Seam)
     """Windows: endpoints' ACL lists as HNS shows them."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
@@ -69,7 +69,8 @@ class FelixFaults:
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(
         default_factory=dict
     )
-    """Called with the endpoints whose ACL list Felix replaced by another list of its own."""
+    """Called with the endpoints for which Felix has just replaced an earlier ACL list of its
+    own."""
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
@@ -92,24 +93,24 @@ class FelixFaults:
         return None if spec is None else self.tunnels(spec)
 
     def lives(self, now: bool) -> None:
-        """Notify faults that wait for it that this Felix starts or has ended."""
+        """Notify the listening faults that this Felix starts or has ended."""
         for listener in self.on_life.values():
             listener(now)
 
     def members(self, sets: Sets, name: str) -> tuple[str, ...]:
-        """Return the members of a set. If only earlier rules name the set, return the members that
-        the taps remember."""
+        """Return the members of a set. If taps are set and no policy names the set any more, return
+        the members that the taps still have."""
         lost = self.set_members.taps and not sets.has_set(name)
         return self.set_members(() if lost else sets.members(name), name)
 
     async def programmed(self) -> None:
-        """Notify faults that wait for it that endpoints were programmed."""
+        """Notify the listening faults that endpoints were programmed."""
         for fault in list(self.on_programmed):
             if listener := self.on_programmed.get(fault):
                 await self._tell(fault, listener())
 
     async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:
-        """Notify faults that wait for it that lists were replaced."""
+        """Notify the listening faults that lists were replaced."""
         for fault in list(self.on_reprogrammed) if endpoints else ():
             if listener := self.on_reprogrammed.get(fault):
                 await self._tell(fault, listener(endpoints))

@@ -85,7 +85,7 @@ class NodePolicy(DueMarks):
         self._due = Due()
         programmed = tuple(self._endpoints)
         if due.everything:
-            self._built = {}  # what faults make of policies may have changed
+            self._built = {}  # the faults may have changed their effect on policies
             due.endpoints |= {*self._graph.endpoints_on(self._node), *programmed}
         endpoints, gone = self._changed_endpoints(due)
         sets, unused = self._changed_sets(due)

@@ -18,10 +18,11 @@ from hybridlab.policy.resolve import Graph
 GATHER_SECONDS = 0.002
 """s. How long changes are gathered before they are programmed together."""
 RETRY_SECONDS = 5.0
-"""s. The pause after the data plane refused a transaction; on Windows it is Felix' own."""
+"""s. The pause after the data plane refused a transaction; Felix itself waits as long on
+Windows."""
 SETUP_PATIENCE_SECONDS = 0.5
-"""s. How long the start of a new Linux pod waits for its policy; longer than any node needs that is
-not slowed down on purpose."""
+"""s. The longest time for which the start of a new Linux pod waits for its policy. Unless policy is
+delayed on purpose, no node needs as long."""
 
 
 class PolicyQueue:
@@ -115,7 +116,7 @@ class PolicyQueue:
             self._release(uid)
 
     async def _wait_delay(self, computed: float) -> None:
-        """Wait until the delay that applies at that time is over for an update."""
+        """Wait until the delay of an update is over; the delay may change while it waits."""
         loop = asyncio.get_running_loop()
         while (remaining := computed + self.delay - loop.time()) > 0:
             self._faults.delay_changed.clear()

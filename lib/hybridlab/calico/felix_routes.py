@@ -40,7 +40,7 @@ class RouteFollower:
         self.settings: FelixSettings = {}
         """The settings that Felix read at its last start."""
         self.tunnel: Tunnel | None = None
-        """The tunnel as it was last programmed; None without one."""
+        """The tunnel as it was last programmed; None: the node has no tunnel."""
         self.routes: NodeRoutes | None = None
         """The routes as they were last programmed; None while they are not in place."""
 

@@ -5,9 +5,9 @@ HNS receives.
 It follows felix/dataplane/windows/endpoint_mgr.go. An endpoint's list is always computed from
 current policies and sets; it can become outdated only because it is not computed at all. A new
 endpoint, an endpoint with other policies, and an endpoint with a new label are computed. After an
-edit of rules, or of a set's members, Felix searches for the endpoints that use the policy. If the
-release has these defects, it searches only in an endpoint's first tier, and after edits of rules
-not at all.
+edit of rules, or of a set's members, Felix searches for the endpoints that use the policy. In
+releases with the known defects, it searches only in an endpoint's first tier, and does not search
+at all after an edit of rules.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -112,7 +112,7 @@ class WindowsNodePolicy(DueMarks):
         self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
         if not (given or gone):
             return None
-        # Programs are shared as the lists are.
+        # Endpoints that share a list also share a program.
         made = {id(acls): EndpointProgram(acls=acls) for acls in given.values()}
         update = PolicyUpdate(
             endpoints={uid: made[id(acls)] for uid, acls in given.items()},

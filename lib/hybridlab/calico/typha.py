@@ -76,8 +76,9 @@ class Typha:
         *,
         pod_cidrs: Collection[str] = (),
     ) -> None:
-        """Set up Typha. ``node_end``: returns how a node announces the way to its pods, from its
-        name and metadata; ``pod_cidrs``: the nodes whose podCIDR is announced as their block."""
+        """Set up Typha. ``node_end``: returns a node's announcement of the route to its pods, from
+        its name and metadata; ``pod_cidrs``: the nodes whose podCIDR is announced as their
+        block."""
         self._client = client
         self._resources = resources
         self._log = log
@@ -86,7 +87,7 @@ class Typha:
         self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
         self.updates: Seam[Updates] = Seam()
-        """The update that results from an event; about: the resource."""
+        """The update that results from an event; ``about``: the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
         """Map each name to its spec."""
@@ -142,7 +143,7 @@ class Typha:
                 followed.put(changed, now)
 
     def _served(self, *plurals: str) -> Iterator[str]:
-        """Yield those of Calico's resources that this API serves."""
+        """Yield Calico's resources, except those that this API does not serve."""
         return (
             self._resources.name(plural) for plural in plurals if self._resources.served(plural)
         )

@@ -21,8 +21,8 @@ INSTALLS = {
 }  # fmt: skip
 """The commands that install it, by ID or ID_LIKE of os-release."""
 NO_LINUX = (
-    "Linux, of whose namespaces a lab is made (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
-    "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
+    "Linux, whose namespaces a lab needs (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
+    "Windows: WSL 2); on the cluster that --kubeconfig names, the suite needs no lab"
 )
 PACKAGES = ("aiohttp", "dnslib", "jsonpatch", "orjson", "trustme")
 """The packages that the lab needs in addition to the suite's: the extra `lab` of pyproject.toml."""
@@ -51,13 +51,13 @@ def missing_packages() -> str:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
-    from importlib import metadata  # which takes 20 ms of every start
+    from importlib import metadata  # takes 20 ms, and is rarely needed
 
     is_installed = any(metadata.distributions(name=SUITE))
     command = f"{sys.executable} -m pip install '{SUITE}[lab]'" if is_installed else "make suite"
     return (
         f"the lab's packages are not installed ({', '.join(missing)}): {command}; "
-        "a cluster that --kubeconfig=FILE names needs no lab"
+        "with --kubeconfig=FILE the suite needs no lab"
     )
 
 
@@ -72,7 +72,7 @@ def lacks() -> list[str]:
     fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]
-    from hybridlab.kernel import open_files, preflight  # which only Linux can import
+    from hybridlab.kernel import open_files, preflight  # can be imported only on Linux
 
     too_few = open_files.lack(DEFAULT_NODES).removeprefix("this machine lacks ")
     found = [too_few] if too_few else []

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> in
             raise Stop(ENVIRONMENT, missing)
         code = int(options.run(options))
         print(end="", flush=True)
-    except BrokenPipeError:  # the reader has enough, like `head`
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except Stop as stop:
@@ -48,9 +48,10 @@ def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> in
 
 
 def _completed(top: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Answer a shell that completes a command line, and end; otherwise return the options."""
+    """If a shell asks for completions, print them and exit; otherwise return the parser
+    unchanged."""
     if "_ARGCOMPLETE" in os.environ:
-        import argcomplete  # only where a shell asks
+        import argcomplete  # needed only if a shell asks for completions
 
         argcomplete.autocomplete(top)
     return top
@@ -60,7 +61,7 @@ class _Version(argparse.Action):
     """The option that prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib import metadata  # only for this option
+        from importlib import metadata  # needed only for this option
 
         try:
             version = metadata.version("calico-windows-conformance")
@@ -73,7 +74,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports wrong options in one line, with the documented exit code."""
 
     def error(self, message: str) -> Any:
-        import difflib  # which takes 7 ms of every start, and is for mistakes
+        import difflib  # takes 7 ms, and only mistakes need it
 
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         near = (
@@ -153,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
 
     status = commands.add_parser(
         "status",
-        **_said("show the labs of this user, or the one of a kubeconfig", "status --json"),
+        **_said("show the labs of this user, or only the lab of a kubeconfig", "status --json"),
     )
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -182,7 +183,7 @@ def parser() -> argparse.ArgumentParser:
         "--kubeconfig",
         type=Path,
         metavar="PATH",
-        help="kubeconfig of the lab (default: the only one running)",
+        help="kubeconfig of the lab (default: the only running lab)",
     )
     kinds = faults.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=_Parser
@@ -209,11 +210,12 @@ def parser() -> argparse.ArgumentParser:
     )
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
+    # accepted before or after the action's name; if absent after it, the earlier value stays
     for command in (
         active,
         inject,
         heal,
-    ):  # before or after the action's name; if absent after it, the earlier value stays
+    ):
         command.add_argument(
             "--kubeconfig",
             type=Path,
@@ -237,7 +239,7 @@ def _port(text: str) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from hybridlab.cli import up  # nothing of the lab is needed to refuse wrong options
+    from hybridlab.cli import up  # wrong options are refused before the lab's code is loaded
 
     if sys.platform != "linux":
         raise Stop(ENVIRONMENT, f"this machine lacks {machine.lacks()[0]}")
@@ -253,7 +255,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _fetch_nftables(_: argparse.Namespace) -> int:
-    from hybridlab.cli import fetch_nftables  # nothing else asks for it
+    from hybridlab.cli import fetch_nftables  # no other command needs it
 
     return fetch_nftables.run()
 
@@ -291,7 +293,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _all_faults() -> list[dict[str, Any]]:
-    from hybridlab.faults.injector import Injector  # needs no lab, but most of its code
+    # needs no lab, but imports most of the lab's code
+    from hybridlab.faults.injector import Injector
     from hybridlab.networks.registry import fault_types
 
     return Injector.catalogue(fault_types().values())

@@ -48,8 +48,9 @@ def named(program: str) -> PowerShell:
         if _shows_more(folder):
             raise Stop(
                 USAGE,
-                f"--powershell={program}: names its folder as {folder}, with which pods would be "
-                "given the system's files or a user's; name a PowerShell with a folder of its own",
+                f"--powershell={program}: its folder is {folder}, which also has files of the "
+                "system or of a user that pods must not get; "
+                "name a PowerShell with a folder of its own",
             )
         if not (folder / has).is_file():
             raise Stop(USAGE, f"--powershell={program}: its folder {folder} has no {has}")

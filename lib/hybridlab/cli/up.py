@@ -64,7 +64,8 @@ def run(
     gc.disable()
     settings = LabdSettings(applet_settings=_applet_settings(profile), nodes=nodes, powershell=real)
     labd = launch(settings)
-    open_files.raise_limit()  # after that: labd gives the programs of pods the limit that it was started with
+    # only now: labd passes the limit that it was started with on to the programs of pods
+    open_files.raise_limit()
 
     # From here on the clock runs for the ready line; labd is coming up on the other core.
     import asyncio
@@ -72,7 +73,8 @@ def run(
     from hybridlab.cluster.lab import Setting, run_until_signal
 
     directory = rundir.create()
-    path = (kubeconfig_path or directory.kubeconfig).absolute()  # others ask for it from elsewhere
+    # absolute, since other commands read it from other directories
+    path = (kubeconfig_path or directory.kubeconfig).absolute()
     setting = Setting(
         profile=profile,
         listener=listener,

@@ -42,8 +42,8 @@ class FelixPods:
         control_plane.on_container_stopped(self._stopped)
 
     def say(self, node: str, line: str) -> None:
-        """Add a line of a node's Felix (empty: of all) to its container's log; without a pod the
-        line is dropped."""
+        """Add a line of a node's Felix to its container's log; an empty ``node`` means every node.
+        Without a pod the line is dropped."""
         if self._ending:
             return
         for name, container in [

@@ -72,7 +72,9 @@ class WindowsKubeProxies:
             vip = self._source_vip(node)
             pods = hns.pod_network
             if pods is None or (pods.spec.host_endpoint is not None and not vip):
-                return None  # its script waits for the network, and for the host's endpoint if there is to be one
+                # its script waits for the network and, if the network has one, for the host's
+                # endpoint
+                return None
             program = provider_of(self._profile).kube_proxy_program
             command = service_command(self._profile, machine, program, self._plane.kube_proxy(vip))
             return FIRST_PROCESS + 4 * machine.index, command

@@ -37,7 +37,7 @@ class HostAnswers:
         self._hosts = hosts
         self._calico = calico
         self.answers: Seam[object] = Seam()
-        """The answer of a Windows host; about: its node, the question."""
+        """The answer of a Windows host; ``about``: its node, the question."""
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:

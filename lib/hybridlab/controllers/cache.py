@@ -76,7 +76,7 @@ class Caches:
         self._caches: dict[str, Cache] = {}
 
     def of(self, resource: str) -> Cache:
-        """Return the cache of a resource (named as for :class:`Client`)."""
+        """Return the cache of a resource; resources have the names that :class:`Client` uses."""
         found = self._caches.get(resource)
         if found is None:
             found = self._caches[resource] = Cache(self.client, resource)

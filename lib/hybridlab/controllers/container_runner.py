@@ -133,7 +133,8 @@ class ContainerRunner:
         """
         again = self._stopping.is_set()
         self._stopping.set()
-        for restart in self._stops:  # a hook that runs for it runs anew, as in the kubelet
+        # its preStop hook starts again from the beginning, as in the kubelet
+        for restart in self._stops:
             restart.cancel()
         if self.state.running_since is not None:
             self._event("Killing", f"Stopping container {self.state.name}")
@@ -141,10 +142,10 @@ class ContainerRunner:
             return
         if not again and self.state.running_since is not None:
             grace = await self._pre_stop(grace)
-        with suppress(RuntimeRefused):  # its start was cut short: there is nothing to stop
+        with suppress(RuntimeRefused):  # a start that was cut short left nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
         self.stop_probing()
-        if self.state.running_since is not None:  # its end has no waiter any more
+        if self.state.running_since is not None:  # no task waits for its end any more
             since = self.state.running_since
             self._ended(
                 ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since
@@ -374,10 +375,8 @@ class ContainerRunner:
         task.add_done_callback(self._stops.discard)
 
     async def _stop_to_restart(self, container: str, failed_probe: str) -> None:
-        """Stop a container after its preStop hook, as killContainer of the kubelet does.
-
-        A liveness or startup probe may have a grace period of its own, which then counts.
-        """
+        """Stop a container after its preStop hook, as killContainer of the kubelet does. If a
+        liveness or startup probe failed and has its own grace period, this period applies."""
         grace = float(
             (self.state.spec.get(f"{failed_probe}Probe") or {}).get(
                 GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)

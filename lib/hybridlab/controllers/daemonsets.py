@@ -45,11 +45,11 @@ class DaemonSets(Controller):
         self._client = client
         self._replaced_after = replaced_after
         self._had: set[tuple[str, str]] = set()
-        """The uids of DaemonSets, and nodes, that have had a pod which the controller itself has
-        not deleted."""
+        """Pairs (DaemonSet's uid, node): on this node there has been a pod that the controller
+        itself did not delete."""
         self._bereft: dict[tuple[str, str], float] = {}
-        """Map the entries of ``_had`` whose pod is gone to the time when it went, on the loop's
-        clock."""
+        """For each pair in ``_had`` without a pod: the time on the loop's clock at which the pod
+        went."""
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")

@@ -133,7 +133,7 @@ class Deployments(Controller):
         return created
 
     def _room(self, owner: Obj, old: list[Obj]) -> int:
-        """Return how many pods a new set may have at once."""
+        """Return how many pods the new ReplicaSet may have now."""
         replicas = int(owner["spec"]["replicas"])
         total = sum(int(each["spec"]["replicas"]) for each in old)
         return max(0, min(replicas, replicas + self._surge(owner) - total))

@@ -21,7 +21,8 @@ MANAGED_BY = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controlle
 
 Key = tuple[str, str]
 Ports = tuple[tuple[str, int, str], ...]
-"""(name, number on the pod, protocol) of each port of a Service, as one group of pods serves it."""
+"""(name, number on the pod, protocol) of each port of a Service. Pods with the same numbers form a
+group."""
 
 
 class EndpointsController:
@@ -52,7 +53,7 @@ class EndpointsController:
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
         if new is not None and old is not None and _facts(new) == _facts(old):
-            return  # nothing that matters to a Service
+            return  # no fact that a Service needs has changed
         namespace = (new or old or {"metadata": {"namespace": ""}})["metadata"]["namespace"]
         for service in self._services.within(namespace):
             selector = service["spec"].get("selector")

@@ -93,11 +93,13 @@ class Recorder:
                 key, event = self._queue.popleft()
                 try:
                     await self._write(key, event)
-                except ApiError as error:  # its namespace is being deleted, or the API is refusing: events may be lost
+                # the event's namespace is being deleted, or the API refuses the event: events may
+                # be lost
+                except ApiError as error:
                     logger.debug(
                         "event %s about %s not written: %s", event["reason"], key[0], error
                     )
-                await asyncio.sleep(0)  # pods come first
+                await asyncio.sleep(0)  # let the work for pods go first
 
     async def _write(self, key: tuple[str, ...], event: Obj) -> None:
         known = self._written.get(key)

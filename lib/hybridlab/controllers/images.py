@@ -60,9 +60,11 @@ def _build_matches(image: ImageFacts, machine: Machine) -> bool:
 
 
 def build_runs_on(build: int, host: int) -> bool:
-    """Return whether an image's build runs on a host by hcsshim's rule for process isolation: equal
-    builds before 20348; since then down to the previous long-term release.  Build 0 marks an image
-    without Windows files, which runs anywhere."""
+    """Return whether an image's build runs on a host by hcsshim's rule for process isolation.
+
+    Before build 20348 both builds must be equal. Since then the image may be as old as the previous
+    long-term release. Build 0 marks an image without Windows files, which runs anywhere.
+    """
     if build == 0:
         return True
     if host < WINDOWS_LTSC[0]:

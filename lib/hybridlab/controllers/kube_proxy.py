@@ -152,7 +152,7 @@ def _states(conditions: Obj) -> set[str]:
 
 def _sticky(spec: Obj, node: Machine) -> int | None:
     """Return how long a node keeps a client with its backend; 0 on Windows, where HNS has no time
-    limit; None: it does not."""
+    limit; None: it keeps no client."""
     if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
         return None
     return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])
@@ -190,7 +190,7 @@ def _ports(
 ) -> Iterator[ServicePort]:
     """Yield the ports of a Service, each with its ready backends.
 
-    If no backend is ready, the port has those that still serve while they end (kube-proxy,
+    If no backend is ready, the port has the backends that still serve while they end (kube-proxy,
     topology.go). ``translated``: the node rewrites sources of Services (Windows without DSR), even
     if a Service demands otherwise.
     """

@@ -126,8 +126,8 @@ class Kubelet:
         """Refuse HostProcess containers if the runtime has none (kubernetes.io:
         create-hostprocess-pod), unless Calico or kube-proxy runs in such containers.
 
-        On real nodes, the result depends on the version; in the end a program is not found on the
-        host.
+        On real nodes, the error depends on the version, but in the end the program is not found on
+        the host.
         """
         profile = self.context.profile
         runtime = self.context.machine.group.container_runtime
@@ -196,11 +196,9 @@ class Kubelet:
     async def exec(
         self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
     ) -> ExecOutcome:
-        """Run a command in a running container.
-
-        Raise ApiError if there is no such container or it does not run, as a kubelet refuses the
-        connection, and StreamCut if :meth:`cut_streams` ends it.
-        """
+        """Run a command in a running container. Raise ApiError if the container does not exist or
+        does not run, as a kubelet refuses the connection; raise StreamCut if :meth:`cut_streams`
+        ends the command."""
         work = asyncio.create_task(self._exec(pod, container, argv, streams))
         self._execs.add(work)
         try:

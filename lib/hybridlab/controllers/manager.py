@@ -177,7 +177,8 @@ class ControlPlane:
             )
         )
         if len({machine.subnet for machine in self.machines}) > 1:
-            await self._dataplane.set_fabric(FabricTable())  # which makes it their router
+            # makes the fabric the router between the subnets
+            await self._dataplane.set_fabric(FabricTable())
         network = self.profile.network
         if network.outside_address:
             await self._dataplane.add_outside(network.outside_address, network.underlay_mtu)

@@ -71,7 +71,8 @@ class PodWorker:
         meta = pod["metadata"]
         if int(meta["resourceVersion"]) > int(self.pod["metadata"]["resourceVersion"]):
             self.pod = pod
-            if pod["spec"].get("readinessGates"):  # somebody else writes their conditions
+            # other clients write the conditions of readiness gates
+            if pod["spec"].get("readinessGates"):
                 self._changed()
         if "deletionTimestamp" in meta:
             self.terminate(float(meta.get("deletionGracePeriodSeconds") or 0))
@@ -249,7 +250,7 @@ class PodWorker:
     async def _wire(self) -> None:
         meta = self.pod["metadata"]
         node = self._context.machine
-        self._wired = True  # from here on there may be something to take back
+        self._wired = True  # from here on, _unwire may have something to undo
         wiring = resolver(self._context.profile, self.pod)
         if wiring.left_out:
             self._context.event(
@@ -286,7 +287,7 @@ class PodWorker:
         self._wired = False
         uid = self.pod["metadata"]["uid"]
         if uses_host(self.pod, self._context.machine.os):
-            with contextlib.suppress(DataplaneError):  # its end may have come before its sandbox
+            with contextlib.suppress(DataplaneError):  # the pod may end before its sandbox exists
                 await self._context.dataplane.remove_pod(uid)
         else:
             await self._context.network.detach(uid)
@@ -383,7 +384,7 @@ class PodWorker:
             await self._dirty.wait()
             await asyncio.sleep(0)  # changes of the same moment share a write
             self._dirty.clear()
-            # while the pod ends, as long as all its containers run
+            # while the pod ends, its status is written only as long as all its containers run
             serves = not self._gone and all(
                 state.running_since is not None for state in self.state.containers
             )

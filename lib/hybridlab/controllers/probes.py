@@ -29,8 +29,8 @@ class Prober:
         changed: Callable[[bool | None, bool | None], None],
         kill: Callable[[str], None],
     ) -> None:
-        """``changed(started, ready)`` receives changes (None: unchanged); ``kill(kind)`` requests a
-        restart."""
+        """Set up the prober. ``changed(started, ready)`` receives changes (None: unchanged);
+        ``kill(kind)`` requests a restart."""
         self._context = context
         self._pod = pod
         self._container = container
@@ -42,8 +42,8 @@ class Prober:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin; a container without a startup probe counts as started at once, and one without a
-        readiness probe as ready."""
+        """Begin to probe. Without a startup probe, the container counts as started at once; without
+        a readiness probe, it counts as ready at once."""
         startup = self._container.get("startupProbe")
         if startup:
             self._changed(False, False)

@@ -133,7 +133,7 @@ class Scheduler:
                     logger.debug(
                         "pod %s not bound: %s", uid, error
                     )  # deleted or bound meanwhile: its event follows
-                await asyncio.sleep(0)  # let nodes begin with what is bound already
+                await asyncio.sleep(0)  # let kubelets start the pods that are already bound
 
     async def _schedule(self, uid: str, needs: PodNeeds) -> None:
         reasons = []

@@ -13,8 +13,8 @@ class KubeletSettings:
     """The wait before the second restart of a container or the second pull of an image (the first
     is at once); a real kubelet waits 10."""
     back_off_last: float = 30.0
-    """The longest such wait; a real kubelet's is 300. A container that ran twice as long starts
-    again with the first wait."""
+    """The longest wait between such attempts; a real kubelet's is 300. After a container has run
+    for twice this time, its next wait is the first again."""
     sandbox_retry: float = 0.2
     """The wait between attempts to create a pod's sandbox, doubling to ``back_off_last``."""
     mount_retry: float = 2.0

@@ -137,7 +137,7 @@ class Controller:
     work: Work[tuple[str, str]]
 
     def note(self, obj: Obj | None, _before: Obj | None = None) -> None:
-        """Note an object for processing. This method is the handler that subscribes to a cache."""
+        """Note an object for processing. A controller subscribes this method to its cache."""
         if obj:
             self.work.note(_key(obj))
 

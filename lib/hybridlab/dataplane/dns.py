@@ -166,7 +166,8 @@ class Resolver:
             self._add_authority(dns, reply)
 
     def _add_addresses(self, dns: Any, reply: Any, shown: Any, name: str) -> None:
-        """Add a name's addresses as those of ``shown``, in random order (CoreDNS, loadbalance)."""
+        """Add the addresses of ``name`` to the answer, in random order, with ``shown`` as the
+        records' name (CoreDNS, loadbalance)."""
         if reply.q.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
             addresses = self._zone.a.get(name, ())
             for address in random.sample(addresses, len(addresses)):
@@ -219,5 +220,5 @@ class Resolver:
 
 
 def _send(udp: socket.socket, answer: bytes, client: tuple[str, int]) -> None:
-    with contextlib.suppress(OSError):  # as any resolver: a client that is gone gets nothing
+    with contextlib.suppress(OSError):  # like any resolver, drop the answer if the client is gone
         udp.sendto(answer, client)

@@ -57,7 +57,7 @@ class Fabric:
             self.route = RouteSocket()
             self._nft = Nft(SCOPE)
             sysctl.write("net/ipv4/ip_forward", 1)
-            # What comes in by the bridge leaves by it.
+            # Packets that the bridge routes leave by the device by which they came.
             sysctl.write("net/ipv4/conf/all/send_redirects", 0)
             sysctl.write("net/ipv4/conf/default/send_redirects", 0)
             sysctl.write("net/ipv4/conf/all/rp_filter", 0)

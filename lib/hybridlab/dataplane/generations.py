@@ -34,7 +34,8 @@ INPUT = """
     ct state established iifname vmap @fromest"""
 UNKNOWN_FLOW = """
     meta l4proto tcp ct state new tcp flags & (fin | syn | rst | ack) != syn drop"""
-"""Rules of the base chains: before established connections are accepted, and after."""
+"""Rules of the base chains: FORWARD and INPUT come before the rule that accepts established
+connections, UNKNOWN_FLOW after it."""
 
 
 TABLES = f"""
@@ -49,8 +50,8 @@ TABLES = f"""
     type filter hook output priority filter; policy accept;
     ct state established meta l4proto tcp oifname vmap @toest
   }}"""
-"""Maps and chains that the rules need, and the packets that the node itself sends on a connection
-that a pod opened to it."""
+"""Maps and chains that the rules need, and the chain for packets that the node itself sends on a
+connection that a pod opened to it."""
 
 
 def after(generation: int) -> int:
@@ -71,7 +72,7 @@ def chains(interface: str, generation: int) -> dict[str, Rules | None]:
     upper = generation << 16
     as_opener = f"{{ 0x0, {upper:#x} }}"
     as_target = f"{{ 0x0, {generation:#x} }}"
-    # A SYN that is sent again is asked anew: its connection has not begun.
+    # Policy decides again about a repeated SYN: its connection has not begun.
     again = f"{_HANDSHAKE} == syn goto"
     mark_opener = f"ct mark set ct mark and {_OPENED_TO:#010x} or {upper:#x}"
     mark_target = f"ct mark set ct mark and {_OPENED_BY:#010x} or {generation:#x}"

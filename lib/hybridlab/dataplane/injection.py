@@ -48,9 +48,13 @@ NODE_CHAINS = {
     "f_deny": "ip cali",
     "f_host": "ip cali",
 }
-"""Chain to table.  ``f_policy`` comes before everything else in policy: ``accept`` there passes it by.  ``f_new`` comes
-before what is sent to a pod without a program is dropped, ``f_deny`` before what policy denies is.  ``f_host`` sees
-what the node itself sends."""
+"""Map each chain to its table.
+
+``f_policy`` comes before all other rules of policy, so that ``accept`` there skips them. ``f_new``
+comes before the rule that drops packets to a pod without a program. ``f_deny`` comes before the
+rule that drops what policy denies. ``f_host`` handles packets that the node itself sends to its
+pods.
+"""
 
 FABRIC_CHAINS = {"f_fwd": "bridge fault"}
 

@@ -60,8 +60,8 @@ class TunnelRoute:
     tunnel_address: str
     tunnel_mac: str
     identifier: int | None = None
-    """The identifier of packets that are sent there (HNS: IsolationId of the remote subnet route);
-    None: the device's."""
+    """The VNI of packets to this network (HNS: IsolationId of the remote subnet route); None: the
+    device's VNI."""
     lacks: tuple[Entry, ...] = ()
     """Fault: the entries that are not set."""
 
@@ -191,8 +191,8 @@ class ServicePort:
     """Further addresses at which it is served on ``port``; traffic to them is treated as traffic to
     the NodePort."""
     sticky: int | None = None
-    """Seconds for which a client stays with its backend after its last connection; 0: as long as the backends stay the
-    same; None: each connection may get another one."""
+    """Seconds for which a client stays with its backend after its last connection; 0: as long as
+    the backends stay the same; None: each connection may get another backend."""
     unready: tuple[Backend, ...] = ()
     """Backends that are not ready, to which no connection may go; only a fault uses them."""
     elsewhere: tuple[Backend, ...] = ()
@@ -210,18 +210,18 @@ class ServiceTable:
     a ClusterIP to a pod (for another target it is the node's address); None: they keep the pod's.
     """
     snat_node_ports_to: str | None = None
-    """Windows: the source address of traffic to a NodePort when it goes on to a pod; None: the
-    node's, by masquerading."""
+    """Windows: the source address that traffic to a NodePort gets on its way to a pod; None: the
+    node's address, by masquerading."""
     host_ports: tuple[ServicePort, ...] = ()
-    """Ports of this node that lead to one of its own pods (portmap): from a NodePort or an address
-    to one backend."""
+    """Ports of this node that lead to its own pods (portmap), each from a NodePort or an address to
+    one backend."""
     flows_stay: bool = False
     """Flows of datagrams to endpoints that are gone are left as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """The criteria of a rule; every given criterion must hold, an empty one always does.
+    """The criteria of a rule; every given criterion must hold, and an empty criterion always holds.
 
     For ``*_nets`` any of the networks is enough; for ``*_sets``, IP sets by name, all must contain
     the address; ports are inclusive ranges, of which any is enough. ``*_ip_port_sets`` have
@@ -336,8 +336,8 @@ class PolicyUpdate:
     """Map each pod's id to its whole program."""
     removed_endpoints: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
-    """Endpoints that lose their established TCP connections with this change. On Windows nodes:
-    those whose ACL list is written to HNS again."""
+    """Endpoints that lose their established TCP connections with this change. On Windows nodes,
+    these are the endpoints whose ACL list is written to HNS again."""
     held: tuple[str, ...] = ()
     """Fault: endpoints whose rules stay as they are in the kernel."""
 

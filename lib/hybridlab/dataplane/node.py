@@ -45,10 +45,13 @@ _PROTO_BIRD = 12
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
 _TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
-"""Map each TCP state to the maximum seconds for which a connection is listed in it (Linux: 120
-each). After a while most connections would be in these states, and each policy change reads the
-list. Of connections that are over, only late packets remain, and a first packet without an answer
-is soon repeated or given up."""
+"""Map each TCP state to the maximum seconds for which conntrack lists a connection in it (Linux:
+120 each).
+
+With Linux' values, most connections would soon be in these states, and each policy change reads the
+whole list. The shorter times do no harm: on a connection that has ended only late packets follow,
+and a first packet without an answer is soon repeated or given up.
+"""
 SOURCES_BETWEEN_PODS = {"own": "", "client's node": "ip saddr @pools ip daddr @pools"}
 """Map the source address that servers receive from a Windows client pod to the traffic that is
 translated for it."""
@@ -129,7 +132,8 @@ class Node:
         self.route.set_link(LO_INDEX, what="lo")
         self.route.set_link(_ETH0_INDEX, what="eth0")
         self.route.add_address(_ETH0_INDEX, self.spec.address, self.spec.prefix_length)
-        # Without a default route a ClusterIP is unreachable before it is translated.  What is sent there vanishes.
+        # Without a default route a ClusterIP would be unreachable before it is translated. Other
+        # packets by this route vanish.
         self.route.set_neighbour(_ETH0_INDEX, gateway, _NOBODY_MAC)
         self.route.set_route("0.0.0.0/0", via=gateway, index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
@@ -377,8 +381,8 @@ class Node:
         self.policy.remove_interface(endpoint)
 
     def update_policy(self, update: PolicyUpdate) -> None:
-        """Apply an update as one transaction; another thread resets the connections that end with
-        it at once."""
+        """Apply an update as one transaction. Another thread then resets at once the connections
+        that the update ends."""
         ended = self.policy.update(update)
         if ended:
             self._resets = self._resets or Resets(

@@ -111,6 +111,6 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         )
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        pass  # the client went away, or speaks something else: its connection was what it wanted
+        pass  # the client is gone or does not speak HTTP: a connection was all it wanted
     finally:
         writer.close()

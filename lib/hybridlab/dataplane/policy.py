@@ -9,14 +9,13 @@ accepted and invalid packets dropped::
     to-wl:   oifname vmap @towl   -> goto tw-POD   then what an unprogrammed pod may get
 
 A pod's chain per direction holds its first tier; every further tier is a chain of its own that
-``pass`` and the end of a passing tier go to.  ``allow`` returns (the policy of the connection's
-other end still decides), ``deny`` drops silently.  A direction without tiers, and the end of a last
-tier that passes, allow: the profile's business.
+``pass`` and the end of a passing tier go to. ``allow`` returns (the policy of the connection's
+other end still decides), ``deny`` drops silently. A direction without tiers is open, and so is the
+end of a last tier that passes: there Calico's profile decides, and it allows.
 
-Linux: selectors are named sets, refilled without touching rules.  Windows: an endpoint's program is
+Linux: selectors are named sets, refilled without touching rules. Windows: an endpoint's program is
 its ACL list, a chain per direction; a new list replaces the whole of the old one, as one HNS update
-does, and established connections end with that where the update says so
-(``dataplane.generations``).
+does, and established connections end with it if the update says so (``dataplane.generations``).
 """
 
 from collections.abc import Sequence
@@ -54,9 +53,9 @@ def base_table(node_os: OS, prefix: str) -> str:
     """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
 
     Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks
-    ingress only. ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that
-    let it to pods without a program, ``f_deny`` for those that answer what policy denies,
-    ``f_host`` for those that hold the node itself to policy.
+    ingress only. Four chains are for faults: ``f_policy`` for traffic that skips policy, ``f_new``
+    for traffic that is let to pods without a program, ``f_deny`` for answers to traffic that policy
+    denies, ``f_host`` for policy on the node's own traffic.
     """
     tables = forward = inwards = unknown_flow = ""
     unknown_source = denial = "drop"
@@ -165,11 +164,8 @@ class PolicyTable:
         return self._generations.get(endpoint, generations.UNPROGRAMMED)
 
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
-        """Apply an update as one transaction; return those of ``update.reset`` that may have
-        connections to end.
-
-        Raise Refused for a set that is used but was never sent.
-        """
+        """Apply an update as one transaction; return the endpoints of ``update.reset`` that may
+        have connections to end. Raise Refused for a set that is used but was never sent."""
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
         new = [endpoint for endpoint in known if endpoint not in self._chains_of]

@@ -61,7 +61,8 @@ class Resets:
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both
         """The pod gets a reset as well, not only the other end."""
-        # A far end that spoke was answered by the rules, and the connection counts as closed: the pod knows nothing.
+        # If the far end sent a packet, the rules have answered it with a reset, and the connection
+        # is tracked as closed. The pod itself has learnt nothing.
         self._states = _OPEN | {"CLOSE"} if both else _OPEN
         with namespaces.entered(netns):
             self._conntrack = ConntrackSocket()
@@ -123,7 +124,7 @@ class Resets:
         """Make the pod send a packet; False if the pod is gone."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
         try:
-            # Without data the answers to such segments are limited to two a second.
+            # Without data in them, the kernel answers only two such segments a second.
             self._link.send(target.interface, target.mac, encode(question, b"\0"))
         except OSError:
             return False
@@ -151,7 +152,7 @@ class Resets:
                     until = time.monotonic() + _ANSWER_SECONDS
                     late = False
                 elif time.monotonic() >= until + _ANSWER_SECONDS:
-                    return  # more packets come than can be read
+                    return  # packets arrive faster than they can be read
             if late:
                 return
 
@@ -174,7 +175,7 @@ class Resets:
             answer.sequence,
             RST | ACK,
         )
-        with contextlib.suppress(OSError):  # no route any more
+        with contextlib.suppress(OSError):  # there may be no route any more
             self._raw.sendto(encode(there), (there.destination, 0))
         if self._both:
             with contextlib.suppress(OSError):

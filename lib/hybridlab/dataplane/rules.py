@@ -158,7 +158,8 @@ def ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
 
 
 def any_of(selector: str, operator: str, values: list[str]) -> str:
-    """Return the match of any of some values, or, with the operator ``!= ``, of none of them."""
+    """Return a match for any of these values; with the operator ``!= ``, return a match for every
+    other value."""
     if values == ["0.0.0.0/0"]:
         return ""
     if len(values) == 1:

@@ -94,7 +94,7 @@ class DataplaneService:
 
     async def add_outside(self, address: str, mtu: int) -> None:
         if self._outside is not None:
-            raise Refused(f"there is a host outside already, {self._outside.address}")
+            raise Refused(f"there already is a host outside the cluster, {self._outside.address}")
         fabric = self._underlay()
         nodes = list(self._nodes.values())
 
@@ -172,7 +172,7 @@ class DataplaneService:
 
     async def cut_off_pod(self, pod_id: str) -> None:
         pod = self._pods.get(pod_id)
-        if pod is not None:  # it may have left, or not be there yet, when its network goes
+        if pod is not None:  # the pod may be gone, or not added yet, when its network is removed
             node = self._node(pod.spec.node)
             there = pod
             await self._program(lambda: pods.cut_off_pod(node, there))

@@ -25,8 +25,8 @@ from hybridlab.kernel.nft import Nft
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
 TRANSLATED = "0x8000"
-"""Packet mark on Windows: before policy, the packet to a pod of this node got the source that it
-will have in the end; after policy it gets its own source again."""
+"""Packet mark on Windows. Before policy, a packet to a pod of this node gets the source that it
+will have in the end; after policy it gets its own source back."""
 _KEPT = "0x2000"
 """Packet mark of traffic to a NodePort that keeps its clients' addresses."""
 
@@ -197,7 +197,7 @@ def _with_stale_flows(
     for name, port in after.items():
         had_backends = name in before and before[name].backends
         if port.protocol == "udp" and port.backends and not had_backends:
-            # Earlier flows were not translated, and would stay so.
+            # Earlier flows were not translated, and would never be.
             yield port, set()
 
 

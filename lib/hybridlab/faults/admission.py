@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of admission: somebody else's webhooks, defaults and quotas change or refuse new
-objects.
-"""
+"""Faults of admission: webhooks, defaults and quotas of another owner change or refuse new
+objects."""
 
 from collections.abc import Mapping
 
@@ -99,7 +98,7 @@ def _refusal(does: str, name: str) -> ApiError:
     scope="all, namespace",
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Somebody else's admission changes new objects, or refuses them."""
+    """Admission of another owner changes new objects, or refuses them."""
     there = lab.interference.admission.taps
     does = parameters["does"]
     of = parameters["of"]

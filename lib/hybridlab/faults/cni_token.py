@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fault of the token of Calico's CNI plugin on a Windows node: nobody renews it."""
+"""A fault of the token of Calico's CNI plugin on a Windows node: the token is no longer renewed."""
 
 import time
 from collections.abc import Mapping
@@ -17,9 +17,8 @@ TYPES = Types()
     Parameter("hours", "the token's age", "25"),
 )
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The token of a Windows node's CNI plugin, which lives for 24 h, is this old; pods start all
-    the same.
-    """
+    """The token of a Windows node's CNI plugin is this many hours old, although it is valid for
+    only 24; pods start all the same."""
     asked = time.time() - 3600 * count("hours", parameters["hours"])
     nodes = lab.nodes_of("windows", parameters["node"])
     tables = {

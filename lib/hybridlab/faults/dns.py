@@ -54,9 +54,8 @@ def _of_zone(
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )
 def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names resolve to 203.0.113.9, which no host has, alone or beside the right addresses, or
-    are in another record.
-    """
+    """DNS gives wrong answers: 203.0.113.9, which no host has, in place of a name's addresses or in
+    addition to them, or a wrong result for records of another type."""
     wrong = partial(_wrong, parameters["name"].rstrip(".").lower(), parameters["answer"])
     written = lab.zone_gate.written.get("")
     evidence = (
@@ -163,8 +162,8 @@ class DnsPodSilent(RuleFault):
 
 @TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
 def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Kube-proxy of a node keeps, in addition to the DNS pods, an address that no host has any
-    longer: a share of the questions to the cluster's DNS gets no answer."""
+    """A node's kube-proxy keeps, in addition to the DNS pods, an address that no host has any
+    longer: a share of the queries to the cluster's DNS gets no answer."""
     gate = lab.service_gate
     if gate is None:
         raise BadFault("no kube-proxies run")
@@ -194,7 +193,7 @@ SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
 WORDS: Mapping[SearchList, str] = {
     "own-only": "search the domain of their own namespace alone",
     "of-default": "search the domain of the namespace default in place of their own",
-    "of-first": "search the domain of the first one's namespace in place of their own",
+    "of-first": "search the domain of the first pod's namespace in place of their own",
     "none": "search no domain",
 }
 

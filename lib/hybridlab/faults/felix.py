@@ -139,8 +139,7 @@ class FelixCrashLoops(Fault):
         self._killing = asyncio.create_task(self._kill(), name=f"fault {self._identity}")
 
     async def heal(self) -> None:
-        """Start each Felix with a running container at once, the others when their kubelet starts
-        them."""
+        """Start each Felix with a running container at once; their kubelets start all others."""
         if self._killing is not None:
             self._killing.cancel()
             await asyncio.gather(self._killing, return_exceptions=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates before the data plane: writes of kube-proxies and of the DNS controller pass a seam, and
-can be repeated.
+"""Gates before the data plane: the tables that kube-proxies and the DNS controller write pass a
+seam, and can be passed on again.
 
 When the lab is put together, the kube-proxies and the DNS controller get the gates in place of the
 data plane.
@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 class Gate(Generic[T]):
-    """Passes on the table that was written for a place, as the taps of its seam change it."""
+    """Passes on the table that was written for a place, after the taps of its seam have changed
+    it."""
 
     def __init__(
         self, serve: Callable[[str, T], Awaitable[None]], programmed: Callable[[T], T]
@@ -28,7 +29,7 @@ class Gate(Generic[T]):
         ``programmed`` table.
         """
         self.seam: Seam[T] = Seam()
-        """The seam; about: the place. Before: the table that was served there, or None."""
+        """The seam. ``about``: the place, and the table that was served there before, or None."""
         self.written: dict[str, T] = {}
         self.served: dict[str, T] = {}
         self._serve = serve

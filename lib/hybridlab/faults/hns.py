@@ -20,7 +20,7 @@ def hns_habit(
     words: str,
 ) -> Fault:
     """Return a fault that makes HNS of some Windows nodes behave differently from its
-    documentation; present entries of HNS stay when it begins and ends.
+    documentation; existing entries of HNS stay when the fault begins and ends.
 
     ``habit``: the table of a node's faults that turns the behaviour on; ``words`` describe it.
     """
@@ -53,7 +53,7 @@ def hns_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
     if how not in HNS_FAILURES:
         raise BadFault(f"answer is {how!r}, expected one of {', '.join(HNS_FAILURES)}")
     tables = {
-        f"HNS of {node} answers who asks it: {how}": lab.calico.windows[node].hns.faults.fails
+        f"HNS of {node} fails every request: {how}": lab.calico.windows[node].hns.faults.fails
         for node in nodes
     }
     return Entries(identity, how, tables)

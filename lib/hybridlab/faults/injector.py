@@ -60,7 +60,8 @@ class Injector:
         kind = self._offered.get(name)
         if kind is None and name in self._elsewhere:
             raise BadFault(
-                f"fault {name} does not exist on this lab's plane: nothing there could go wrong so"
+                f"fault {name} does not exist on this lab's plane: "
+                "no part of this plane can fail in this way"
             )
         if kind is None:
             near = difflib.get_close_matches(name, self._offered, 3)

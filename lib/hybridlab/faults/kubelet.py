@@ -16,7 +16,7 @@ LOOK = 0.25
 """s. The interval of checks whether a pod has started."""
 WORDS: Mapping[Stall, str] = {
     "pods": "ignores new pods",
-    "pulls": "pulls images without end",
+    "pulls": "begins to pull images and never finishes",
     "probes": "reaches no pod with its probes",
     "dead": "is dead",
 }

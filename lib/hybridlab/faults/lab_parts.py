@@ -31,7 +31,7 @@ class LabParts:
     """The gate of Services; None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """The answers of Windows hosts; about: the node, the question."""
+    """The answers of Windows hosts; ``about``: the node, the question."""
 
     def nodes(self, given: str) -> list[str]:
         """Return the named node, or all of them for ``all``.  Raise BadFault."""

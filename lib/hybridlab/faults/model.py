@@ -93,9 +93,8 @@ class Entries(Fault):
         put: Callable[[], object] = lambda: None,
         taken: Callable[[], object] = lambda: None,
     ) -> None:
-        """Describe the entry. ``tables``: the tables, by the effect of the entry in each;
-        functions are called after it was ``put`` and after its removal.
-        """
+        """Describe the entry. ``tables``: maps the effect of the entry in a table, as a text, to
+        this table. ``put`` is called after the entry was added, ``taken`` after its removal."""
         self._identity = identity
         self._value = value
         self._tables = tables

@@ -38,7 +38,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
     devices = _devices(lab)
-    # A tunnel's own packets, which come and go by eth0, are not tracked and so are of no flow.
+    # A tunnel's own packets on eth0 are not tracked, and so belong to no flow.
     chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
     if port := parameters["port"]:
         chosen += f" ct original proto-dst {count('port', port)}"
@@ -46,14 +46,15 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
         ("f_fwd", f"iifname {devices} {chosen} drop"),
         ("f_fwd", f"oifname {devices} {chosen} drop"),
         ("f_in", f"iifname {devices} {chosen} drop"),
-        # The rest is the node's own traffic.  A drop would give its sender EPERM, which no wire does.
+        # The rest is the node's own traffic. A drop would give its sender EPERM, which no lost
+        # packet does.
         ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
 def _devices(lab: LabParts) -> str:
-    """Return the devices through which packets come from other nodes, and go there."""
+    """Return the devices through which packets from and to other nodes pass."""
     return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
 
 
@@ -95,7 +96,8 @@ def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
 )
 def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """One byte changes on the way in large packets of one protocol that a node's pods send."""
-    # What goes between namespaces has no checksum yet, so that the receiver's system takes it.
+    # Packets between namespaces have no checksum yet, so the receiver's system accepts the changed
+    # byte.
     large = f"meta l4proto {parameters['protocol']} ip length > 1200"
     rule = f'iifname "{lab.calico.plane.pod_prefix}*" {large} @th,8000,8 set 0x58'
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_fwd", rule)]})
@@ -105,7 +107,7 @@ def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Datagrams from a node itself to pods are lost, except queries to DNS; TCP passes."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
-    # A drop would give their sender EPERM, which no wire does.
+    # A drop would give their sender EPERM, which no lost packet does.
     rule = f"ct direction original ip daddr {{ {pools} }} udp dport != 53 ip daddr set {NOWHERE}"
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_out", rule)]})
 
@@ -160,9 +162,8 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Packets of a node's pods to addresses outside the pools keep the pods' addresses, of all or
-    of one protocol, of all pods or of some, to all addresses or to nodes alone.
-    """
+    """Packets of a node's pods to addresses outside the pools keep the pods' addresses. The
+    parameters limit this to one protocol, to some pods, or to packets to nodes."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     protocol = parameters["protocol"]
     only = "" if protocol == "all" else f"meta l4proto {protocol} "

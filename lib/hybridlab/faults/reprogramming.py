@@ -66,7 +66,7 @@ class NoResetRecovery(Fault):
 
     async def evidence(self) -> list[str]:
         waits = [
-            f"what Felix of {node} reprograms has no new connections"
+            f"pods that Felix of {node} reprograms get no new connections"
             for node, felix in self._felixes.items()
             if self._identity in felix.faults.on_reprogrammed
         ]
@@ -109,7 +109,7 @@ class NoResetRecovery(Fault):
 def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Programming a Linux pod's policy again resets its established connections."""
     nodes = lab.nodes_of("linux", parameters["node"])
-    says = "resets what it programs again"
+    says = "resets the connections of pods that it programs again"
 
     def both(_: Uids, now: Uids, programmed: Uids) -> Uids:
         return tuple(uid for uid in now if uid in programmed)
@@ -136,7 +136,7 @@ def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, s
     """Windows pods get a new ACL list with every update, also with a change of labels."""
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
-        lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager
+        lab, nodes, identity, "sends lists again with every update", lambda faults: faults.eager
     )
 
 
@@ -185,7 +185,7 @@ class CompositeFault(Fault):
 
 @TYPES.fault("policy-hits-node", "policy", NODE_OR_ALL)
 class PolicyHitsNode(CompositeFault):
-    """A node's own packets to its pods, the kubelet's probes included, are under their policy."""
+    """Policy applies also to a node's own packets to its pods, the kubelet's probes included."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
@@ -196,7 +196,7 @@ class PolicyHitsNode(CompositeFault):
         ]
         windows = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
         # for running pods too
-        says = "lets no node into its pods"
+        says = "admits no traffic from the node itself to its pods"
         anew = Felix.start_over
         lists = of_felix(
             lab, windows, identity, says, lambda faults: faults.hostless, put=anew, taken=anew

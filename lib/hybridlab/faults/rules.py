@@ -154,7 +154,8 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
     ),
 )
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""
+    """A node rewrites the source of its pods' packets to other pods: of all packets or of one
+    protocol."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     blocks = lab.blocks(node)
@@ -165,7 +166,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(
         str(pool.cidr) for pool in lab.calico.ipam.pools
-    )  # another node may still get a block
+    )  # all pools, since any node may still get a block
     rules = [
         ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),

@@ -2,8 +2,8 @@
 """Faults of Services: translated sources, missing backends, backends that do not reach
 themselves.
 
-The faults' rules translate before kube-proxy's rules; the first translation counts. Policy of a
-pod on the same node comes before the translation, and still matches the later source.
+The faults' rules translate before kube-proxy's rules; the first translation counts. For a pod on
+the same node, policy is applied before the translation, but matches the translated source.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,23 +35,22 @@ _OWN = "ip saddr"
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
 )
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP, as without direct server return, of
-    all or of one protocol.
-    """
+    """Windows nodes rewrite the source of their pods' traffic to ClusterIPs, as without direct
+    server return: of all traffic or of one protocol."""
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
 @TYPES.fault("wrong-snat-address", "services", WINDOWS_OR_ALL)
 def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP to the node's address."""
+    """Windows nodes rewrite the source of their pods' traffic to ClusterIPs to the node's
+    address."""
     return _fault(lab, identity, parameters, lambda node, block: lab.address(node))
 
 
 @TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes keep their pods' source by ClusterIP, even if their build or kube-proxy
-    cannot do so.
-    """
+    """Windows nodes keep the source of their pods' traffic to ClusterIPs, even if their build or
+    kube-proxy cannot do so."""
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 

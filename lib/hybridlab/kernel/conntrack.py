@@ -41,8 +41,8 @@ _ENOENT = 2
 _TCP_STATE = 1
 _PROTOCOL = 1
 _PORT = 3
-"""Attributes of one byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO; in the latter, also the
-destination's port, which has two bytes."""
+"""Numbers of attributes. _TCP_STATE has one byte in CTA_PROTOINFO_TCP; in CTA_TUPLE_PROTO,
+_PROTOCOL has one byte and _PORT, the destination's port, has two."""
 _UNANSWERED, _OVER = (
     struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT")
 )

@@ -67,6 +67,6 @@ def become_waiter(inside: Callable[[], int], name: str) -> NoReturn:
 
 
 def mount_own_proc() -> None:
-    """Cover /proc with that of the new pid namespace, so that processes of the lab find no
-    others."""
+    """Cover /proc with that of the new pid namespace, so that the lab's processes find only each
+    other."""
     namespaces.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -27,7 +27,8 @@ def load() -> ctypes.CDLL:
         if not (FETCHED / LIBRARY).exists():
             raise NftMissing(str(error)) from error
     try:
-        for name in NEEDED:  # by path and for all: no search path has to name the folder
+        # Each library is loaded by its path and globally, so that no search path is needed.
+        for name in NEEDED:
             ctypes.CDLL(str(FETCHED / name), ctypes.RTLD_GLOBAL)
         return ctypes.CDLL(str(FETCHED / LIBRARY))
     except OSError as error:

@@ -51,7 +51,7 @@ class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
     def _write(self, text: str) -> None:
         if self._left > 0:
             self._left -= len(text) + 1
-            full = f"this log is full ({SIZE >> 20} MB): from here on repetitions alone are counted"
+            full = f"this log is full ({SIZE >> 20} MB): from here on only repetitions are counted"
             self.stream.write(f"{text if self._left > 0 else full}\n")
             self.flush()
 

@@ -118,7 +118,7 @@ class Nft:
 
     def _enlarge_buffers(self, opened: list[int]) -> int:
         """Enlarge the send buffer of the context's socket as far as the machine allows, and keep
-        the socket from pods' processes.
+        pods' processes from inheriting the socket.
 
         Return the socket's descriptor number. The context does not show its socket, and its own
         attempt (SO_SNDBUFFORCE) is refused in a user namespace. Other threads may open sockets at
@@ -159,8 +159,8 @@ class Nft:
     def _offending(self, commands: str, words: str) -> str:
         """Return the library's message with the line that it refers to.
 
-        libnftables shows the first line of a buffer, not the faulty line, so each line is tried
-        again, without effect.
+        libnftables shows the first line of a buffer, not the faulty line. Therefore each line is
+        tried again as a dry run.
         """
         reason = words.splitlines()[0] if words else "no reason given"
         self._lib.nft_ctx_set_dry_run(self._context, True)

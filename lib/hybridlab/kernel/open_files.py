@@ -17,8 +17,8 @@ FOR_A_RUN = 1_280
 """The number of open files that a process of a small lab needs while one worker runs the whole
 suite on it: 1,148 of labd, measured."""
 FOR_A_NODE = 8
-"""The number for each further node: 7.2 descriptors of labd, measured from 50 to 300 nodes, with
-their system pods."""
+"""The number of open files for each further node: 7.2 descriptors of labd, measured from 50 to 300
+nodes, with their system pods."""
 LACK = "this machine lacks open files"
 """The beginning of every line about open files."""
 LACKS = (errno.EMFILE, errno.ENFILE)

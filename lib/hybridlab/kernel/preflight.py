@@ -89,7 +89,7 @@ def _enter_and_probe() -> list[Lack]:
 
 def enter_or_lack() -> Lack | None:
     """Enter the lab's namespaces, or return the reason why this is forbidden."""
-    remedy = _userns_remedy()  # now: inside, the limits read are the new namespace's own
+    remedy = _userns_remedy()  # computed now: inside, the limits are those of the new namespace
     try:
         enter.enter_user_namespace()
     except (KernelError, OSError) as error:

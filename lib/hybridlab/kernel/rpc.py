@@ -118,8 +118,8 @@ class _Call:
 
     @cached_property
     def result(self) -> Callable[[Any, str], Any]:
-        """Return the function from (received value, its place for messages) to the result.  It
-        raises ShapeError."""
+        """Return the function that converts a received value to the result. Its second argument
+        is the value's place, for messages. It raises ShapeError."""
         return decoder(self._hints["return"])
 
     def arguments(self, params: Any) -> dict[str, object]:

@@ -291,7 +291,7 @@ class RouteSocket:
         self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
 
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
-        """Add an IPv4 address, or find it there already."""
+        """Add an IPv4 address; it is no error if the device already has the address."""
         self._add(
             RTM_NEWADDR,
             _address(index, address, prefix_length),
@@ -327,10 +327,7 @@ class RouteSocket:
         self, index: int, mac: str, destination: str, identifier: int | None = None
     ) -> None:
         """Queue a static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at
-        ``destination``.
-
-        They have the device's VNI or another one.
-        """
+        ``destination``. They carry this ``identifier`` as VNI, or else the device's VNI."""
         self._add(
             RTM_NEWNEIGH,
             _forwarding(index, mac, destination, identifier),

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every network namespace that something may open a socket in: pod sandboxes and nodes, by id.
+"""Every network namespace in which a socket may be opened: pod sandboxes and nodes, by id.
 
 The data plane fills the registry, the container runtime reads it::
 
     sandbox = sandboxes.get(pod_id)             # UnknownSandbox when there is none (any more)
-    sock = sandbox.socket(socket.AF_INET, socket.SOCK_DGRAM)     # born in the pod, about 10 us; usable from any thread
+    # A socket created in the pod takes about 10 us and is usable from any thread.
+    sock = sandbox.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with sandbox.entered():                     # this thread is in the pod's network namespace inside the block
         pid = spawn(...)
 
-A socket stays in the namespace it was born in, whatever thread uses it later.  A hostNetwork or HostProcess pod's
-sandbox is its node's namespace.  Nodes themselves are registered too: ``sandboxes.node(name)``.  This module knows no
-containers, mounts or processes; removing a sandbox does not end them, and what they hold keeps the namespace alive.
+A socket stays in the namespace that it was created in, whatever thread uses it later.  A
+hostNetwork or HostProcess pod's sandbox is its node's namespace.  Nodes themselves are registered
+too: ``sandboxes.node(name)``.  This module knows no containers, mounts or processes; removing a
+sandbox does not end them, and what they hold keeps the namespace alive.
 """
 
 import contextlib

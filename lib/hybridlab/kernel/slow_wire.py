@@ -2,8 +2,9 @@
 """A wire that delays every frame, for kernels without netem: two interfaces, and this process
 between them.
 
-Frames are read from each interface as they arrive and sent out of the other later. The work of an
-interface's offloads, checksums and segments, must have been done before: :func:`finish_frames`.
+Frames are read from each interface as they arrive, and sent out of the other interface after the
+delay. The work of an interface's offloads, checksums and segments, must have been done before:
+:func:`finish_frames`.
 """
 
 import array

@@ -12,7 +12,7 @@ Methods without descriptors are called through a Protocol (``kernel.rpc``), whic
     result = await channel.call("ContainerStreams.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
     result, fds = await channel.call_fds("sandbox.socket", {...})         # the answer brings descriptors
 
-``call`` sends copies of ``fds``; the caller's own stay open and stay the caller's.  Cancelling the
+``call`` sends copies of ``fds``; the caller keeps its own descriptors open.  Cancelling the
 awaiting task cancels the handler at the other end.  A refusal arrives as :class:`CallFailed` with
 the other end's words.
 
@@ -67,8 +67,8 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """The other side refused or broke; ``kind`` is its exception's class name, the message its
-    words."""
+    """The other side refused the call or failed. ``kind`` is the class name of its exception; the
+    message is the exception's."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

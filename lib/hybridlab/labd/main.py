@@ -49,12 +49,11 @@ def run(control: int, settings_json: str, probe: int) -> int:
             return 1
         enter.mount_own_proc()
         open_files.raise_limit()
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # programs in pods are not to ignore it where a shell had that
+        # programs in pods must not inherit an ignored SIGINT from a shell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         log.begin("labd")
         settings = from_json(LabdSettings, orjson.loads(settings_json))
-        keep_numbers(settings.nodes + 1)  # of the nodes and of the underlay
+        keep_numbers(settings.nodes + 1)  # for the nodes and the underlay
         asyncio.run(_serve(control, settings))
     except BaseException:  # pid 1 must not unwind into the interpreter it was forked from
         traceback.print_exc()

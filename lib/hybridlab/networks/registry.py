@@ -14,7 +14,7 @@ from hybridlab.networks.routed.plane import Routed
 from hybridlab.networks.vxlan.plane import Vxlan
 from hybridlab.profiles.model import Profile
 
-if TYPE_CHECKING:  # a profile is loaded before anything else of a lab is
+if TYPE_CHECKING:  # profiles are loaded before anything else of a lab
     from hybridlab.faults.model import FaultType
 
 PLANES: Mapping[str, type[Plane]] = {
@@ -33,7 +33,7 @@ def fault_types(kind: str | None = None) -> dict[str, FaultType]:
     """Return every fault by name, or those of a single plane; a plane's faults are in its own
     folder."""
     from hybridlab.faults.registry import (
-        TYPES,  # nothing but a lab and the list of faults needs them
+        TYPES,  # only a lab and the list of faults need them
     )
 
     planes = PLANES.values() if kind is None else (PLANES[kind],)

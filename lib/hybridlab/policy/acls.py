@@ -98,7 +98,9 @@ class AclListBuilder:
             elif self.release.defects.staged_policies_deny:
                 self.left_out.append(
                     LeftOut(
-                        str(policy.key), "staged: it denies, and hides what follows", warned=True
+                        str(policy.key),
+                        "staged: it denies, and the policies after it have no effect",
+                        warned=True,
                     )
                 )
                 return

@@ -86,7 +86,7 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
         ]
     types = [direction.capitalize() for direction in ("ingress", "egress") if calico[direction]]
     both: frozenset[Direction] = frozenset({"ingress", "egress"})
-    # A policy without types, which has no rules here, is about both directions.
+    # A policy without rules has no types here, and is about both directions.
     return from_spec(key, calico, directions(types) or both)
 
 
@@ -146,7 +146,7 @@ def _pods(selected: Written) -> tuple[str, str]:
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
-    """Return the ports of each protocol, by name; an entry with neither opens all ports."""
+    """Map each protocol's name to its ports; an entry without protocol and port opens all ports."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}
@@ -168,7 +168,7 @@ def _admin_port(entry: Written) -> tuple[str, int | str | None]:
         return number.get("protocol") or "TCP", number["port"]
     if span is not None:
         return span.get("protocol") or "TCP", _range(span)
-    return "", None  # a named port, which Calico does not read: everything
+    return "", None  # a named port, which Calico does not read: the rule opens all ports
 
 
 def _cluster_port(entry: Written) -> tuple[str, int | str | None]:

@@ -35,8 +35,8 @@ class SelectorSet:
 
 @dataclass(frozen=True)
 class PortSet:
-    """``address,protocol,port`` of matching endpoints with a port of this name; empty protocol: of
-    any protocol (felix/calc/rule_scanner.go, from v3.32 on)."""
+    """Members ``address,protocol,port`` for each matching endpoint that has a port of this name;
+    empty protocol: any (felix/calc/rule_scanner.go, from v3.32 on)."""
 
     selector: Selector
     protocol: str

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes NetworkPolicy objects as Calico policies.
 
-The semantics are those of Kubernetes. An empty or missing ``from``/``to`` is any peer, and a peer
-without namespaceSelector is in the policy's own namespace. An ipBlock's ``except`` is not matched.
-A rule without ports is for all of them. policyTypes default to Ingress, and to Egress if there are
-egress rules. The form is Calico's (libcalico-go/lib/backend/k8s/conversion): a rule for each
-protocol and peer, protocols by name, neighbouring ports merged, and pod selectors that only pods
-can satisfy, no network set.
+The semantics are those of Kubernetes. An empty or missing ``from``/``to`` matches any peer, and a
+peer without namespaceSelector is in the policy's own namespace. An ipBlock's ``except`` is not
+matched. A rule without ports is for all ports. policyTypes default to Ingress, and to Egress if
+there are egress rules. The form is Calico's (libcalico-go/lib/backend/k8s/conversion): a rule for
+each protocol and peer, protocols by name, neighbouring ports merged, and pod selectors that only
+pods can satisfy, no network set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def from_kubernetes(obj: Obj) -> Policy | None:
         return None
     staged = obj["kind"].startswith("Staged")
     kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
-    # Calico fills in nothing for the staged kind, which is then about ingress alone
+    # Calico sets no default types for the staged kind, which then applies to ingress alone
     default = ["Ingress", "Egress"] if spec.get("egress") and not staged else ["Ingress"]
     types = spec.get("policyTypes") or default
     calico = {

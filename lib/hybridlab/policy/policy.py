@@ -305,8 +305,9 @@ def _peer(peer: Mapping[str, Any], namespace: str, where: str) -> Peer:
 def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     """Return one side's selector and notSelector as texts on endpoint labels; empty: none.
 
-    A notSelector beside anything else that selects becomes part of that (felix/calc/rule_scanner.go
-    combineMatchesIfPossible), in a NetworkPolicy always: its namespace selects.
+    If anything else selects endpoints, a notSelector becomes part of that selector
+    (felix/calc/rule_scanner.go combineMatchesIfPossible). In a NetworkPolicy this is always so,
+    since its namespace selects.
     """
     accounts = _accounts(peer.get("serviceAccounts") or {})
     given = _given(peer, "selector")

@@ -3,7 +3,7 @@
 
 From felix/dataplane/windows/policysets.  A rule that HNS cannot express is left out as a whole,
 with a warning: negated matches, named ports, ICMP types, Log, IPv6.  A rule that can match nothing
-is left out in silence: a set without members, networks and a set without common address.
+is left out in silence: a set is empty, or networks and a set have no address in common.
 """
 
 import hashlib
@@ -245,7 +245,7 @@ def _parsed(net: str) -> ipaddress.IPv4Network:
 
 def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
     """Yield a side's addresses or ports in groups that fit into one rule; a single empty group
-    stands for any."""
+    means any."""
     yield from (
         values[start : start + PER_RULE] for start in range(0, max(len(values), 1), PER_RULE)
     )

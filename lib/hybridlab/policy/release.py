@@ -5,7 +5,7 @@ Windows.
 Names and ties: up to v3.31 a policy's name is ``NAMESPACE/TIER.NAME`` (Kubernetes'
 ``NAMESPACE/knp.default.NAME``), which also sorts policies of equal order; from v3.32 on it is
 ``NAME/NAMESPACE/KIND`` of the object itself (felix/calc/policy_sorter.go). Defects: a release has
-those that a run of its code showed.
+the defects that a run of its code showed.
 """
 
 import re

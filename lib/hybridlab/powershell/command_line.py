@@ -98,7 +98,8 @@ async def run(process: Process) -> int:
         ArithmeticError,
         RecursionError,
     ) as error:
-        # a defect of this emulation: the script fails by name, as with all that is missing, and the lab goes on
+        # a defect of this emulation: the script ends as with every missing feature, and the lab
+        # continues
         words = f"this script ({type(error).__name__} in the lab's PowerShell: {error})"
         await process.stderr.write(f"not emulated: {words}\n".encode())
         return 1
@@ -130,6 +131,7 @@ async def _file(process: Process, path: str, arguments: list[str]) -> int:
         raise NotEmulated(f"the answer to a script file that is not there, {path}") from None
     if not recorded.speaks_protocol(content):
         raise NotEmulated(f"the script file {path}, which is no probe program")
-    if "powershell" in process.settings:  # else it would have run as a process
+    # a probe program that can run as a process never comes here
+    if "powershell" in process.settings:
         raise NotEmulated(f"the probe program {path} from inside another program")
     return await run_probe_program(process, path, content, arguments)

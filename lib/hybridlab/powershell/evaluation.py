@@ -40,7 +40,7 @@ class Evaluation(ABC):
         """Return all output of a statement."""
 
     async def value(self, node: Node) -> object:  # noqa: PLR0911 - one per kind of expression
-        """Return the value of an expression, or of a statement that is used as one."""
+        """Return the value of an expression, or of a statement that is used as an expression."""
         match node:
             case s.Literal():
                 return node.value
@@ -202,7 +202,7 @@ class Evaluation(ABC):
             raise NotEmulated(f"property {name} of this value")
         found = [self.property(item, name) for item in owner]
         if any(value is None for value in found):
-            raise NotEmulated(f"property {name} of an array, null of a member")
+            raise NotEmulated(f"property {name} of an array: null for one of its members")
         return unwrap([value for entry in found for value in enumerate_value(entry)])
 
 

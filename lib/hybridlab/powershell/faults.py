@@ -22,11 +22,11 @@ class Fault(Exception):
     """The name of the cmdlet that failed; empty for expressions."""
     at: Node | None = None
     terminating: bool = True
-    """Whether the error ends the statement; a non-terminating one only sets ``$?``."""
+    """True if the error ends the statement; a non-terminating error only sets ``$?``."""
     kind: str = ""
     """The exception's type; empty if it is not known."""
     stops: bool = False
-    """Whether the error ends the script because the preference is Stop."""
+    """True if the error ends the script because the preference is Stop."""
     details: str = ""
     """The text in place of the exception's message."""
     inner: NetObject | None = None

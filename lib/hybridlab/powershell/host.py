@@ -154,7 +154,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     kind = call.text("classname")
     wanted = call.text("filter")
     if kind.lower() == "win32_operatingsystem" and not wanted:
-        await ask(shell, call, "services")  # of a host alone
+        await ask(shell, call, "services")  # only hosts have them
         zone = {"CurrentTimeZone": 0}
         return [NetObject("Microsoft.Management.Infrastructure.CimInstance", zone, table=True)]
     if kind.lower() == "win32_quickfixengineering" and not wanted:

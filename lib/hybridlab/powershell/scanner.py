@@ -42,7 +42,7 @@ class Scanner:
         refuse."""
         found = self.text[self.at :].split()[:1]
         return NotEmulated(
-            f"what stands at character {self.at + 1}: {''.join(found) or 'the end of the script'}"
+            f"the text at character {self.at + 1}: {''.join(found) or 'the end of the script'}"
         )
 
     @property

@@ -29,7 +29,7 @@ class Shell(Protocol):
     script: str
     variables: dict[str, object]
     succeeded: bool
-    """Whether the last command succeeded."""
+    """True if the last command succeeded."""
     closing: contextlib.AsyncExitStack
     """Resources to close when the run ends."""
 
@@ -70,7 +70,7 @@ class Stage:
         self.emit: Emit = drop
         """The receiver of its output."""
         self.failed = False
-        """Whether a program ended with an exit status other than 0."""
+        """True if a program ended with an exit status other than 0."""
 
     async def process(self, item: object) -> None:
         raise NotEmulated(f"pipeline input of {self.call.name}")

@@ -29,7 +29,7 @@ BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Lines:
-    """What both agents have in common: the lines of the protocol in both directions, and how long
+    """The common part of both agents: the lines of the protocol in both directions, and how long
     the program runs."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
@@ -45,7 +45,8 @@ class Lines:
         """Set when the program may have to end."""
 
     def hello(self) -> dict[str, Any]:
-        """Return the fields of the first line in addition to those of every agent."""
+        """Return the fields of the first line in addition to the fields of every agent's first
+        line."""
         return {}
 
     def open(self) -> int:
@@ -114,8 +115,8 @@ class Lines:
         self._changed.set()
 
     async def _wait(self, reading: asyncio.Task[None]) -> None:
-        """Wait until something may have changed; record that the program is idle, and raise the
-        error that ended its reading."""
+        """Wait until something may have changed; record that the program is idle. Raise the error
+        that ended the reading of input, if any."""
         if reading.done() and reading.exception() is not None:
             reading.result()
         left = (
@@ -139,9 +140,8 @@ class Lines:
 
     async def _read(self) -> None:
         try:
-            while (line := await self.process.stdin.readline()).endswith(
-                b"\n"
-            ):  # a last line without its end is dropped
+            # a last line without a newline is dropped
+            while (line := await self.process.stdin.readline()).endswith(b"\n"):
                 self.last_line = time.monotonic()
                 if line.strip():
                     await self._handle(line)
@@ -267,7 +267,7 @@ class Agent(Lines):
         batch.left -= 1
         if self._waiting:
             self._begin_waiting()
-        if not self._telling:  # a single line for all that end at about the same moment
+        if not self._telling:  # attempts that end at about the same moment share one line
             self._telling = True
             asyncio.get_running_loop().call_later(TOGETHER, self._tell)
 
@@ -278,9 +278,8 @@ class Agent(Lines):
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        never = list(
-            batch.running.values()
-        )  # their tasks were cancelled before they ran for the first time
+        # attempts that were cancelled before their tasks ran for the first time
+        never = list(batch.running.values())
         self._running -= len(never)
         never += [
             Attempt(self.process.net, spec, self.process.settings, self.begin) for spec in gone

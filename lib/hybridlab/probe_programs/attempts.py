@@ -76,16 +76,16 @@ class Expired(Exception):
 _FIRST = 49152
 _COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
-"""Ports of datagram sockets: a port that is reused soon would belong to a flow that firewalls still
-store."""
+"""The ports of datagram sockets, in turn: a port that is reused too soon would belong to a flow
+that firewalls still store."""
 
 
 class Attempt:
     """An attempt of a batch; :meth:`run` returns its result object."""
 
     def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
-        """``spec`` is a result of :func:`fields.checked`; ``started`` is the start of the agent on
-        ``time.monotonic``."""
+        """Set up the attempt. ``spec`` is a result of :func:`fields.checked`; ``started`` is the
+        start of the agent on ``time.monotonic``."""
         self.net = net
         self.spec = spec
         self.settings = settings
@@ -126,7 +126,7 @@ class Attempt:
 
     @property
     def last(self) -> float:
-        """Return the latest end of the attempt, on ``time.monotonic``."""
+        """Return the latest time at which the attempt must have ended, on ``time.monotonic``."""
         return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
     def patience(self) -> TwoLooks:
@@ -141,9 +141,8 @@ class Attempt:
         sock = self.net.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
         try:
             if whole:
-                sock.setsockopt(
-                    socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO
-                )  # Winsock's is IP_DONTFRAGMENT
+                # on Windows the program sets IP_DONTFRAGMENT
+                sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
             if own:
                 sock.bind(("", own))
             elif kind is socket.SOCK_DGRAM:
@@ -220,10 +219,9 @@ class Attempt:
                 if answer.code == 0 and answer.records:
                     self.out["name"] = name
                     return list(answer.records)
-                rcode = (
-                    rcode if answer.code else "NOERROR"
-                )  # there is such a name, with other records
-                break  # this server knows that there is nothing
+                # NOERROR: the name exists, with other records
+                rcode = rcode if answer.code else "NOERROR"
+                break  # this server's answer is final
             last_problem = problem or last_problem
         if last_problem:
             raise Ended("DNS_FAILED", last_problem)
@@ -283,10 +281,10 @@ class Attempt:
 
 
 class TwoLooks:
-    """A time-out of a block that raises Expired after so many seconds, and a second look after
-    that.
+    """A time-out of a block: it raises Expired if the block has not ended after so many seconds and
+    a second check.
 
-    Data that came while this program had no processor arrives only after the first look.
+    Data that came while this program had no processor is read only after the first check.
     """
 
     __slots__ = ("_expired", "_handle", "_task", "_within")

@@ -115,7 +115,7 @@ class EchoServer:
             answer = line
             if not request.startswith(SHORT_ANSWER):
                 answer += request[len(line) :] if len(request) > LONG_DATAGRAM else request
-            with contextlib.suppress(OSError):  # the client's port is gone; a server goes on
+            with contextlib.suppress(OSError):  # the client's port is gone; the server continues
                 await loop.sock_sendto(sock, answer, peer)
 
     def _own_address(self, client: str) -> str:

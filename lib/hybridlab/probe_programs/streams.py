@@ -81,7 +81,8 @@ class Lines:
             if reset or self.reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             else:
-                with contextlib.suppress(OSError):  # closing over what is unread would reset
+                # closing a socket with unread data would send a RST
+                with contextlib.suppress(OSError):
                     self.sock.shutdown(socket.SHUT_WR)
                     for _ in range(16):
                         self.sock.recv(65536)
@@ -158,7 +159,7 @@ class End:
         try:
             await asyncio.wait({*work, self._decided}, return_when=asyncio.FIRST_COMPLETED)
             over = _verdict([one.exception() for one in (self._decided, *work) if one.done()])
-        finally:  # (if sending got a RST, receiving gets an end)
+        finally:  # after a RST that ended the sending, the reading ends with an end-of-file
             for task in work:
                 task.cancel()
             await asyncio.gather(
@@ -209,7 +210,8 @@ class End:
         due = self.clock()
         while True:
             self.sent += 1
-            await self.lines.say(str(self.sent))  # to a peer that takes nothing, none is sent
+            # waits while the peer reads nothing, so that no further heartbeat is sent
+            await self.lines.say(str(self.sent))
             due = max(due + self.every, self.clock())
             await asyncio.sleep((due - self.clock()) / 1000)
 
@@ -231,7 +233,8 @@ class End:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(max(TICK, (self.heard_at + self.stall - self.clock()) / 1000))
-            await asyncio.sleep(SECOND_LOOK)  # what has come is read before silence is stated
+            # data that has arrived is read before the silence is reported
+            await asyncio.sleep(SECOND_LOOK)
             quiet = self.clock() - self.heard_at
             if quiet >= self.stall and not self.stalled:
                 self.stalled = True
@@ -278,7 +281,7 @@ class Opened(End):
                 return
             try:
                 self.take(lines)
-            except OSError as error:  # a peer that resets at once leaves no names
+            except OSError as error:  # after an immediate reset the socket has no addresses
                 lines.close()
                 self.ended(_lost(error))
                 return
@@ -371,7 +374,7 @@ class Listener:
     def __init__(
         self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]
     ) -> None:
-        """``joined`` is called for each stream that is accepted."""
+        """Set up the listener. ``joined`` is called for each stream that is accepted."""
         self.clock = clock
         self.sock = sock
         self._tell = tell
@@ -387,7 +390,7 @@ class Listener:
             task.cancel()
 
     async def _accept(self) -> None:
-        with self.sock:  # which may be closed only when no task waits for it any more
+        with self.sock:  # the socket may be closed only when no task waits for it any more
             await self._accept_all()
 
     async def _accept_all(self) -> None:
@@ -395,16 +398,15 @@ class Listener:
             sock, _ = await asyncio.get_running_loop().sock_accept(self.sock)
             try:
                 lines = Lines(sock)
-            except OSError:  # gone again
+            except OSError:  # the client is already gone
                 sock.close()
                 continue
             task = asyncio.create_task(self._serve(lines))
             self._tasks.add(task)
             self._strangers[task] = lines
             task.add_done_callback(self._gone)
-            await asyncio.sleep(
-                0
-            )  # so that it begins, however many wait: a task that never began closes nothing
+            # let the task begin first: a task that is cancelled before it began closes nothing
+            await asyncio.sleep(0)
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))
                 self._strangers.pop(oldest).reset = True
@@ -430,7 +432,7 @@ class Listener:
                 )
                 try:
                     end.take(lines)
-                except OSError:  # gone again
+                except OSError:  # the client is already gone
                     return
                 end.task = asyncio.current_task()
                 if end.task is not None:

@@ -161,9 +161,8 @@ class _Place:
 
 
 def _build(shape: Any, value: Any, place: _Place) -> Any:
-    """Convert ``value`` to ``shape`` (a dataclass, a scalar type, Literal, tuple, dict or union
-    of those).
-    """
+    """Convert ``value`` to ``shape``: a dataclass, a scalar type, Literal, tuple, dict, or a union
+    of these."""
     if isinstance(shape, type) and dataclasses.is_dataclass(shape):
         return _build_dataclass(shape, value, place)
     origin = typing.get_origin(shape)

@@ -115,7 +115,7 @@ class PodDns:
     searches: tuple[str, ...]
     options: tuple[str, ...] = ()
     left_out: bool = False
-    """Whether there are more nameservers than a resolver uses."""
+    """True if there are more nameservers than a resolver uses."""
 
 
 def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:

@@ -136,8 +136,8 @@ class KubeProxy:
     kube-proxy's own arguments. sig-windows-tools: that repository's DaemonSet
     (hostprocess/calico/kube-proxy), whose command is only start.ps1; the script determines the
     arguments. service: a process of the host without a pod (AKS, EKS, RKE2, by hand).
-    configuration: such a process with a file (``--config``) that has the setting, so that its
-    --enable-dsr=true has no effect."""
+    configuration: a process of the host with a configuration file (``--config``) that sets DSR, so
+    that its --enable-dsr=true has no effect."""
     node_port_range: str = "30000-32767"
 
     @property
@@ -159,7 +159,7 @@ class Windows:
     AKS: /k/azurecni/netconf; RKE2: /var/lib/rancher/rke2/agent/etc/cni/net.d; installed by hand:
     /k/cni/config."""
     windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
-    """Whether traffic between pods of two Windows nodes continues while the VNI in their packets
+    """What happens to traffic between pods of two Windows nodes while the VNI in their packets
     differs from the VSID of their HNS networks (deduced: nobody has reported it)."""
     probe_open_limit: int = 4000
     """The maximum number of simultaneous attempts of the emulated probe agent, which its hello

@@ -90,7 +90,8 @@ class Process:
     terminated: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a container's main command receives the request to end."""
     outlives_term: bool = False
-    """Then the applet continues, and ends by itself or is killed when its grace period is over."""
+    """True: after ``terminated`` is set, the applet continues until it ends by itself, or is killed
+    when its grace period is over."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

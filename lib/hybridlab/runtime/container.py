@@ -2,9 +2,9 @@
 """A container: its main command, the commands executed in it, its files and its log.
 
 A command is an applet (a task in labd's loop) or a program (a real process,
-:mod:`hybridlab.runtime.programs`); the image table says which.  Where the lab has a real
-PowerShell, a probe program of a Windows container is such a process, too.  Nothing of a container
-outlives :meth:`Container.stop`.
+:mod:`hybridlab.runtime.programs`); the image table decides which. If the lab has a real PowerShell,
+a probe program of a Windows container is a real process, too. Nothing of a container outlives
+:meth:`Container.stop`.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class Container:
         self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
-        """Whether the time for its end is over."""
+        """True once the time for its end is over."""
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -149,7 +149,9 @@ class Container:
             err = self.logs.stream()
             try:
                 if self._around.windows is not None and self.spec.empty_dirs:
-                    await self._program_host()  # what a process of another container writes there
+                    # a process of another container may write to the shared directories, so they
+                    # must be real
+                    await self._program_host()
                 work = await self._main_work(argv, out, err)
             except CannotStart as failed:
                 words = start_errors.create_failed(self.spec.os, self.spec.id, argv, failed.errno)

@@ -27,7 +27,7 @@ EXIT_EVENT = "Containers.exit"
 
 
 class RemoteStreams:
-    """``ContainerStreams`` and ``ContainerNews`` of the runtime at the other end.
+    """The runtime at the other end; implements ``ContainerStreams`` and ``ContainerNews``.
 
     The owner of the channel's ``on_event`` passes events to :meth:`event`.
     """

@@ -32,8 +32,8 @@ def place(path: str, working_dir: str = "") -> str:
 
 
 class MemoryFiles:
-    """``applet.Files`` over a dictionary; emptyDir volumes are dictionaries that the containers of
-    a pod share."""
+    """Files in a dictionary; implements ``applet.Files``. EmptyDir volumes are dictionaries that
+    the containers of a pod share."""
 
     def __init__(self, system: Literal["linux", "windows"], working_dir: str = "") -> None:
         self._system = system

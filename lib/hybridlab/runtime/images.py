@@ -103,9 +103,8 @@ def split_reference(reference: str) -> tuple[str, str]:
 @cache
 def table() -> tuple[Image, ...]:
     """Return all images, in the order of the file."""
-    loader = getattr(
-        yaml, "CSafeLoader", yaml.SafeLoader
-    )  # ten times faster where libyaml is there
+    # The C loader is ten times faster, but exists only if libyaml is installed.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load((Path(__file__).parent / "images.yaml").read_text(), Loader=loader)
     return tuple(_image(row) for row in document["images"])
 

@@ -385,7 +385,7 @@ class _Pump:
     def __init__(self, fd: int, feed: Feed) -> None:
         self._fd = fd
         self._feed = feed
-        os.set_blocking(fd, False)  # the reading end is ours alone
+        os.set_blocking(fd, False)  # no other process has the reading end
         asyncio.get_running_loop().add_reader(fd, self._readable)
 
     def _readable(self) -> None:

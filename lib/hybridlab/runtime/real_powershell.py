@@ -46,8 +46,8 @@ _ENVIRONMENT = {
     "PSModulePath": f"{POWERSHELL}/Modules",
 }
 _NOT_THE_PODS = ("DOTNET_", "COMPLUS_", "CORECLR_", "POWERSHELL_", "PSMODULE", "LD_")
-"""Prefixes of variables that a pod must not set: they would change this .NET, which on Windows is
-another."""
+"""Prefixes of variables that a pod must not set: they would change the .NET of the lab, which is
+not the .NET of Windows."""
 _READ_SIZE = 65536
 
 
@@ -67,7 +67,7 @@ def environment(pods: Mapping[str, str]) -> dict[str, str]:
 
 
 class PowerShells:
-    """All PowerShells of a lab, at most one start per core takes place at a time."""
+    """All PowerShells of a lab; at most one per core starts at the same time."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(len(os.sched_getaffinity(0)))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container's own file system: a tmpfs with read-only binds of what its programs need, nothing else of the machine.
 
-Two steps.  Once per lab a *template* mount namespace: a tmpfs that holds copies of the few programs, the shims, and
-read-only binds of the library directories and of the Python interpreter's standard library (never its site-packages).
-Once per container, only when its first real process starts: a copy of the template, a tmpfs of its own as root, binds
-from the template, its own ``/proc`` and ``/dev``, then pivot_root; the rest is detached, so no path leads out.
+It is made in two steps.  Once per lab, a *template* mount namespace is made: a tmpfs that holds copies of the few
+programs, the shims, and read-only binds of the library directories and of the Python interpreter's standard library
+(never its site-packages).  Once per container, and only when its first real process starts, the container gets a copy
+of the template's namespace, a tmpfs of its own as root, binds from the template, and its own ``/proc`` and ``/dev``.
+Then pivot_root changes to this root, and everything else is detached, so no path leads out.
 
 Everything here runs in one thread that has file-system attributes of its own (``CLONE_FS``); mounts of labd itself are
 never changed.  Needs Linux 5.12 (mount_setattr makes binds read-only with everything mounted below them).
@@ -67,8 +68,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class PythonHome:
-    """The paths of this interpreter's parts; those of the base interpreter if labd runs in a
-    virtual environment."""
+    """The paths of this interpreter's parts. If labd runs in a virtual environment, they are the
+    base interpreter's."""
 
     binary: str
     stdlib: str
@@ -110,7 +111,7 @@ class Layout:
 
     image: str
     programs: frozenset[str]
-    """Names of real programs; those that this machine lacks become shims."""
+    """Names of real programs; programs that this machine lacks become shims."""
     shims: frozenset[str]
     paths: tuple[str, ...]
     """Absolute paths of the image's entrypoints."""
@@ -120,7 +121,7 @@ class Layout:
     volumes: Mapping[str, str]
     """Maps each mount path to the volume's directory name in the template."""
     powershell: bool = False
-    """Whether the container has the lab's real PowerShell."""
+    """True if the container has the lab's real PowerShell."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ class Builder:
             (home / "bin" / name).symlink_to("python3")
         _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
-            if (library / name).is_dir():  # what the user has installed is the user's
+            if (library / name).is_dir():  # packages that the user has installed are hidden
                 namespaces.mount(
                     "tmpfs",
                     str(library / name),
@@ -431,8 +432,8 @@ def _bind(source: str, target: str, *, read_only: bool = True) -> None:
 
 
 class RootFiles:
-    """``applet.Files`` of a built file system: every path is resolved inside it, including symbolic
-    links."""
+    """The files of a built file system; implements ``applet.Files``. Every path, including symbolic
+    links, is resolved inside it."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         self._root = root
@@ -463,8 +464,8 @@ class RootFiles:
 
 
 class WindowsFiles(RootFiles):
-    """``applet.Files`` of a Windows container with a file system of its own, addressed by Windows
-    paths."""
+    """The files of a Windows container with its own file system, addressed by Windows paths;
+    implements ``applet.Files``."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         super().__init__(root, "/")

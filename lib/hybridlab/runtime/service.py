@@ -54,8 +54,9 @@ class RuntimeService:
         windows: Windows | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
-        """``on_exit`` is called for every container that ends; ``host_of`` returns a container's
-        machine by its node's name, for HostProcess containers and for all containers on Linux."""
+        """Set up the service. ``on_exit`` is called for every container that ends; ``host_of``
+        returns a container's machine by its node's name, for HostProcess containers and for all
+        containers on Linux."""
         self._sandboxes = sandboxes
         self._on_exit = on_exit
         self._settings = dict(applet_settings or {})
@@ -184,7 +185,7 @@ class _HighPorts(socket.socket):
 
 
 class _SandboxNet:
-    """``applet.Net`` over a kernel sandbox: sockets that are created in it, and its resolver."""
+    """Sockets and resolver of a kernel sandbox; implements ``applet.Net``."""
 
     def __init__(self, sandbox: Sandbox, lowest_port: int = 0, *, may_ping: bool = True) -> None:
         self._sandbox = sandbox

@@ -83,7 +83,8 @@ class Hns:
     """The Host Networking Service of a node."""
 
     def __init__(self, node: str, external: NetworkSpec, pods: str = POD_NETWORK) -> None:
-        """``external`` exists from the beginning; ``pods`` is the name of the pods' network."""
+        """Set up the service. The network ``external`` exists from the beginning; ``pods`` is the
+        name of the pods' network."""
         self.node = node
         self.pods = pods
         self.faults = HnsFaults()

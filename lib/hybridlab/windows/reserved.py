@@ -15,8 +15,8 @@ RESERVED_NOTE = "windows host rsvd"
 NETWORK = 0
 GATEWAY = 1
 HOST_ENDPOINT = 2
-"""Together with the two above, the ordinals of the network address; of the gateway, which is the
-tunnel address on an overlay; and of the host endpoint, kube-proxy's ``--source-vip``."""
+"""NETWORK, GATEWAY and HOST_ENDPOINT are the ordinals of the network address; of the gateway, which
+is the tunnel address on an overlay; and of the host endpoint, kube-proxy's ``--source-vip``."""
 
 SMALLEST_BLOCK = 29
 """The longest block prefix that a Windows node can use: a /30 would leave no address for a pod."""

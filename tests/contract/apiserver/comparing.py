@@ -50,7 +50,7 @@ def differences(golden: Any, answered: Any, path: str = "") -> Iterator[Differen
 
 
 def golden_path(name: str) -> Path:
-    """Return where the golden answers of a conversation are."""
+    """Return the path of the golden answers of a conversation."""
     return GOLDEN / f"{name}.jsonl"
 
 
@@ -61,13 +61,13 @@ def golden_answers(name: str) -> dict[str, dict[str, Any]]:
 
 
 def write_golden(name: str, answers: list[Answer]) -> None:
-    """Keep answers as golden."""
+    """Store answers as golden answers."""
     lines = [json.dumps(answer.shared(), sort_keys=True, ensure_ascii=False) for answer in answers]
     golden_path(name).write_text("\n".join(lines) + "\n")
 
 
 def known_differences() -> dict[str, str]:
-    """Return ``conversation/step`` to the reason why the lab's answer differs and may."""
+    """Map ``conversation/step`` to the reason for which the lab's answer may differ."""
     reasons: dict[str, str] = {}
     for entry in yaml.safe_load(KNOWN.read_text()) or ():
         for step in entry["steps"]:

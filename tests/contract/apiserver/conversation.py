@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversations with an API server: the requests, step by step, from ``conversations/*.yaml``.
 
-A conversation has a namespace of its own, ``{ns}``; answers may be kept as variables for later
-steps. A step has the request (``send``, ``body`` or ``raw``, ``type``, ``headers``, ``as``), a
-condition until which it is repeated (``until``), the values to keep from the answer (``keep``), and
-the parts of the answer that count (``show``; ``silent``: none).
+A conversation has a namespace of its own, ``{ns}``, and can store parts of answers as variables for
+later steps. A step contains the request (``send``, ``body`` or ``raw``, ``type``, ``headers``,
+``as``), the condition for which it is repeated (``until``), the stored parts of the answer
+(``keep``), and the parts that are compared (``show``; ``silent``: nothing is compared).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Until:
-    """Ask again until the answer has this code, and this value at this path."""
+    """The condition for which a request is repeated: the answer has this code, and this value at
+    this path."""
 
     code: int = 200
     at: str = ""
@@ -39,7 +40,7 @@ class Until:
 
 @dataclass(frozen=True)
 class Step:
-    """One request, and what of its answer counts."""
+    """One request, and the parts of its answer that are compared."""
 
     name: str
     method: str
@@ -49,17 +50,18 @@ class Step:
     type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     token: str = "admin"
-    """Variable that holds the bearer token, ``nobody`` or ``stranger``."""
+    """The name of a variable with the bearer token, or ``nobody`` or ``stranger``."""
     keep: Mapping[str, str] = field(default_factory=dict)
-    """Variable to the path of its value in the answer."""
+    """Map each variable to the path of its value in the answer."""
     until: Until | None = None
     show: tuple[str, ...] = ()
-    """Paths of the parts that count; empty: everything."""
+    """The paths of the parts that are compared; empty: everything."""
     silent: bool = False
     watch: float = 0.0
-    """Seconds that the request is a watch, whose events are the answer."""
+    """The seconds for which a watch lasts, whose events are the answer; 0: the request is no
+    watch."""
     meanwhile: tuple[Step, ...] = ()
-    """Sent while the watch is on."""
+    """Steps that are taken during the watch."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,12 @@ class Conversation:
     about: str
     steps: tuple[Step, ...]
     controllers: bool = False
-    """Controllers must be running: what they make or end is part of the answers."""
+    """The server's controllers must run: objects that they make or delete are part of the
+    answers."""
 
 
 def load(path: Path) -> Conversation:
-    """Read a conversation.  Raises ValueError when a step's name comes twice."""
+    """Read a conversation. Raise ValueError if two steps have the same name."""
     document = yaml.safe_load(path.read_text())
     steps = tuple(_step(entry) for entry in document["steps"])
     names = [step.name for step in steps if not step.silent]

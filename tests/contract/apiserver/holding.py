@@ -22,7 +22,7 @@ from tests.contract.apiserver.conversation import Conversation, Step
 AGENT = "conversation/1.0"
 ADMIN = "admin-token"
 _PATIENCE = 20.0
-"""Seconds that a step with ``until`` asks again."""
+"""The seconds for which a step with ``until`` is repeated."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _CLUSTER_ADDRESS = re.compile(r"\b10\.(9[6-9]|1[01]\d)\.\d+\.\d+\b")
@@ -33,17 +33,18 @@ _PATCHED = re.compile(
     r'(?<=^ "" is invalid: patch: Invalid value: )"\{.*\}"(?=: )|(?<=^Invalid value: )"\{.*\}"(?=: )',
     re.S,
 )
-"""The order of fields in a patched object."""
+"""Matches a patched object in a message, whose order of fields is random."""
 _RECORD = re.compile(r"in record \(\d+\)")
 _AGE = re.compile(r"^\d+s$")
 _TOKEN_VOLUME = "kube-api-access-"
 _UNSHARED = frozenset({"managedFields", "storageVersionHash"})
-"""Bookkeeping that says nothing about behaviour; a step that shows managedFields still has them."""
+"""Bookkeeping fields that reveal nothing about behaviour; a step that shows managedFields keeps
+them."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered to one step."""
+    """The answer of a server to one step."""
 
     step: str
     code: int
@@ -52,7 +53,7 @@ class Answer:
     body: Any = None
 
     def shared(self) -> dict[str, Any]:
-        """Return the answer as the golden files keep it."""
+        """Return the answer in the form of the golden files."""
         shared: dict[str, Any] = {"step": self.step, "code": self.code, "type": self.content_type}
         if self.warnings:
             shared["warnings"] = list(self.warnings)
@@ -61,13 +62,14 @@ class Answer:
 
 @dataclass
 class Server:
-    """Where a server listens, and how it is known."""
+    """The address and the certificate of a server."""
 
     url: str
     certificate: str
-    """PEM of its CA."""
+    """The certificate of its CA, in PEM."""
     controllers: bool = True
-    """Its controllers run; without them whoever holds a conversation furnishes its namespace."""
+    """Its controllers run; without controllers, the holder of a conversation fills its
+    namespace."""
     tls: ssl.SSLContext = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +118,7 @@ class Holder:
         )[0]
 
     def _furnish(self, namespace: str) -> None:
-        """Make the conversation's namespace, with what every namespace has."""
+        """Make the conversation's namespace with the objects that every namespace has."""
         self._plain("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         space = f"/api/v1/namespaces/{namespace}"
         furniture = (
@@ -200,7 +202,8 @@ def _body(raw: bytes, content_type: str, *, watched: bool) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """Return what is at a path: ``items[].metadata.name``, ``spec.ports[0]``, ``data[ca.crt]``, ``groups[name=x]``."""
+    """Return the value at a path: ``items[].metadata.name``, ``spec.ports[0]``, ``data[ca.crt]``,
+    ``groups[name=x]``."""
     for match in re.finditer(r"\[([^\]]*)\]|[^.\[\]]+", path):
         step, inner = match[0], match[1]
         if inner == "":
@@ -218,7 +221,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 class Sharing:
-    """Replaces what differs between any two servers or runs by placeholders."""
+    """Replaces everything that differs between two servers, or two runs, by placeholders."""
 
     def __init__(self, namespace: str, keep_managers: bool = False) -> None:
         self._namespace = namespace
@@ -249,7 +252,7 @@ class Sharing:
                     del shared[name]
         if {"name", "type", "format", "priority"} <= shared.keys():
             shared.pop("description", None)  # of a column
-        if "causes" in shared:  # a real server has them in any order, and some twice
+        if "causes" in shared:  # a real server lists them in any order, and some of them twice
             once = {json.dumps(cause, sort_keys=True): cause for cause in shared["causes"]}
             shared["causes"] = [once[text] for text in sorted(once)]
         return shared

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record the golden answers again from a real API server: ``python -m
+"""Record the golden answers again, from a real API server: ``python -m
 tests.contract.apiserver.record [NAME...]``.
 
 KUBEBUILDER_ASSETS names a folder with etcd, kube-apiserver and kube-controller-manager (``make

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two servers that conversations are held with: the lab's, and a real kube-apiserver with etcd on loopback."""
+"""The two servers of the conversations: the lab's, and a real kube-apiserver with etcd on
+loopback."""
 
 from __future__ import annotations
 
@@ -33,21 +34,21 @@ from hybridlab.controllers.replicasets import ReplicaSets
 from tests.contract.apiserver.holding import ADMIN, Server
 
 USERS = {ADMIN: ("kubernetes-admin", "system:masters"), "alice-token": ("alice", "developers")}
-"""Bearer token to user and group, on both servers."""
+"""Map each bearer token to its user and group, on both servers."""
 _CONTROLLERS = (
     "namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
     "root-ca-certificate-publisher-controller", "deployment-controller", "replicaset-controller",
     "daemonset-controller", "endpoints-controller", "endpointslice-controller",
     "endpointslice-mirroring-controller", "disruption-controller",
 )  # fmt: skip
-"""What the lab has too."""
+"""The real controllers that the lab also has."""
 _READY_SECONDS = 120.0
 
 
 # ---- the lab's
 @contextmanager
 def lab_server() -> Iterator[Server]:
-    """The lab's API server and its controllers of workloads, in a thread."""
+    """Run the lab's API server and its controllers of workloads in a thread."""
     authority = trustme.CA()
     ready = threading.Event()
     stop: list[asyncio.Event] = []
@@ -103,13 +104,14 @@ def lab_server() -> Iterator[Server]:
 
 # ---- a real one
 def missing_binaries(assets: Path) -> list[str]:
-    """Return what a folder of binaries lacks for a real server."""
+    """Return the binaries that a folder lacks for a real server."""
     return [name for name in ("etcd", "kube-apiserver") if not (assets / name).exists()]
 
 
 @contextmanager
 def real_server(assets: Path, folder: Path) -> Iterator[Server]:
-    """etcd, kube-apiserver and, when it is there, kube-controller-manager; ``folder`` takes their files and logs."""
+    """Run etcd, kube-apiserver and, if the binary exists, kube-controller-manager; ``folder`` is
+    for their files and logs."""
     authority = trustme.CA()
     certificate = authority.cert_pem.bytes().decode()
     authority.cert_pem.write_to_path(folder / "ca.pem")
@@ -159,7 +161,8 @@ def real_server(assets: Path, folder: Path) -> Iterator[Server]:
 
 
 def _apiserver_options(folder: Path, store: str, port: int) -> list[str]:
-    """TaintNodesByCondition is off: the lab has no controller that would take its taint away again."""
+    """Return the options of kube-apiserver. TaintNodesByCondition is off: the lab has no controller
+    that would remove its taint again."""
     options = {
         "etcd-servers": store,
         "bind-address": "127.0.0.1",

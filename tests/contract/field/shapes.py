@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of what programs on Windows hosts print: fields, their types, and classes of their values.
-Pure.
+"""Shapes of the output of programs on Windows hosts: fields, their types, and classes of their
+values. Pure.
 
 A field is a path such as ``networks[Overlay].Subnets[].AddressPrefix``: the word in brackets is the
-``Type`` of an item of a list.  Text that is no JSON counts by lines, with classes in the place of
+``Type`` of an item of a list. Output that is no JSON is compared by lines, with classes in place of
 values.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from conformance.calibrate.record import CUT
 
 Programs = Sequence[Mapping[str, str]]
-"""Field ``programs`` of a calibration."""
+"""The field ``programs`` of a calibration."""
 CLASSES = {
     "nothing": r"",
     "GUID": r"\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?",
@@ -32,16 +32,16 @@ CLASSES = {
     "path": r"[A-Za-z]:\\\S*",
     "time": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*|/Date\(-?\d+.*\)/",
 }
-"""Classes of texts; anything else is a text."""
+"""Classes of texts; every other value is of the class text."""
 WORDS = re.compile(r"[^\s=,;\"'()\[\]]+")
 FIRST = json.JSONDecoder()
 
 
 def differences(recorded: Programs, lab: Programs) -> list[str]:
-    """Return what nodes printed and the lab does not, and the other way round, in a line each.
+    """Return one line for each shape that only real nodes, or only the lab, printed.
 
-    What was cut off has no say about what is missing in it; what a program was asked while others
-    started counts as the program's.
+    If a node's output was cut off, nothing counts as missing from it. Output of a program that ran
+    while other programs started counts as the program's output, too.
     """
     theirs, ours = _shapes(recorded), _shapes(lab)
     cut = {_name(one) for one in recorded if one["output"].endswith(CUT)}
@@ -65,7 +65,7 @@ def _name(one: Mapping[str, str]) -> str:
 
 
 def _shapes(programs: Programs) -> dict[str, set[str]]:
-    """Return the shapes of what each program printed, on all nodes together."""
+    """Map each program to the shapes of its output on all nodes together."""
     found: dict[str, set[str]] = {}
     for one in programs:
         lines = found.setdefault(_name(one), set())
@@ -110,7 +110,7 @@ def _fields(value: Any, path: str) -> Iterator[str]:
     elif isinstance(value, str) and value[:1] in ("{", "["):
         try:
             yield from _fields(json.loads(value), path)
-        except ValueError:  # a GUID in braces, or text
+        except ValueError:  # either a GUID in braces or a text
             yield f"{path}: {_class(value)}"
     else:
         yield f"{path}: {_class(value)}"
@@ -125,7 +125,7 @@ def _class(value: Any) -> str:
 
 
 def _form(line: str) -> str:
-    """Return a line with classes in the place of its values."""
+    """Return a line with classes in place of its values."""
 
     def known(word: re.Match[str]) -> str:
         found = _class(word[0])

@@ -43,27 +43,28 @@ done </proc/mounts 2>/dev/null
 export HOME="$TMPDIR" DOTNET_EnableDiagnostics=0 POWERSHELL_TELEMETRY_OPTOUT=1
 exec setpriv --no-new-privs --inh-caps=-all --bounding-set=-all "$@" 2>/dev/null
 """
-"""What cannot be remounted was read-only before, or is locked for everybody without privileges."""
+"""Makes file systems read-only. A file system that cannot be remounted was read-only before, or is
+locked for all users without privileges."""
 
 
 class Refused(Exception):
-    """The program names a command for which the test has no function. It was not executed, or
-    not to its end."""
+    """The program uses a name that the tests do not replace; it was not executed, or not to its
+    end."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a program printed and asked."""
+    """The output and the calls of a program."""
 
     output: str
     exit: int
     problem: str = ""
     calls: list[list[str]] = field(default_factory=list)
-    """Name and arguments of each call of a function."""
+    """Name and arguments of each call of a replaced function."""
 
 
 class Harness:
-    """The PowerShell under way."""
+    """A running PowerShell."""
 
     def __init__(self) -> None:
         startable(PWSH)
@@ -88,7 +89,7 @@ class Harness:
         return found
 
     def run(self, script: str, functions: dict[str, str] | None = None) -> Ended:
-        """Execute a program.  ``functions``: name to body.  Raises Refused."""
+        """Execute a program. ``functions`` maps names to bodies. Raise Refused."""
         found = self.ask(script=script, functions=functions or {})
         if "refused" in found:
             raise Refused("; ".join(found["refused"]))
@@ -97,7 +98,7 @@ class Harness:
         return Ended(output, found["exit"], found["problem"] + "".join(found["errors"]), calls)
 
     def named(self, script: str) -> list[list[Any]]:
-        """What a program takes from .NET and PowerShell."""
+        """Return the names of .NET and PowerShell that a program uses."""
         found: list[list[Any]] = self.ask(script=script, named=True)["named"]
         return found
 

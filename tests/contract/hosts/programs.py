@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every program that the suite runs on a Windows host, as the judge sends it, including the
-programs inside Python code."""
+"""Every program that the suite runs on Windows hosts, in the form in which the judge sends it,
+including programs that are texts in Python modules."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ASKED: dict[str, Callable[[Hosts], object]] = {
 }
 
 CALIBRATED = ("hns", "load", "load balancers")
-"""Programs of manifests/nodes that `calico-conformance calibrate` alone runs."""
+"""Programs of manifests/nodes that only `calico-conformance calibrate` runs."""
 
 
 def programs() -> dict[str, str]:
-    """Name to script."""
+    """Map names to scripts."""
     found = {name: _sent(ask) for name, ask in ASKED.items()}
     found["cni log"] = cni_log.command("windows", cni_log.PATH)[-1]
     found |= {
@@ -54,7 +54,7 @@ def programs() -> dict[str, str]:
 
 
 def _sent(ask: Callable[[Hosts], object]) -> str:
-    """The first script that a question sends."""
+    """Return the first script that a question to the hosts sends."""
     scripts: list[str] = []
 
     def run(pod: Any, argv: Sequence[str], within: float) -> ExecResult:

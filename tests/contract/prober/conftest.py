@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the prober's tests with real agents: a fake API server's execs run the Linux programs on this machine."""
+"""Fixtures of the prober's tests with real agents: execs of a fake API server run the Linux
+programs on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ __all__ = ["api", "closed", "fakes_status", "kube", "listening", "make", "prober
 
 
 class RealAgents(Agents):
-    """Execs of the fake API: each runs the real agent, unless ``script`` has something else for the next one."""
+    """The execs of the fake API: each exec runs the real agent, unless ``script`` contains
+    something else for it."""
 
     def otherwise(self, channel: Any, query: dict[str, list[str]]) -> None:
         self.real(channel, query)
@@ -61,5 +63,5 @@ class RealAgents(Agents):
 
 @pytest.fixture
 def agents(api: Any) -> RealAgents:
-    """The execs of the fake API server."""
+    """Return the execs of the fake API server."""
     return RealAgents(api)

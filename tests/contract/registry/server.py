@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry of images on loopback, to which a proxy leads every host name.
+"""A registry of images on loopback, which a proxy presents under any host name.
 
 Clients reach it through ``HTTPS_PROXY``: the proxy accepts ``CONNECT HOST:443``, has a certificate
-of that host, and answers as the host's registry would. Each answer can be made wrong on purpose.
+for this host, and answers as the host's registry would. Each answer can be wrong on purpose.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLATFORMS = ("amd64", "arm64")
 
 
 def manifest(path: str) -> bytes:
-    """Return the index of an image, another one for each path."""
+    """Return the index of an image; each path gives another index."""
     entries = [
         {
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -46,18 +46,18 @@ def digest(content: bytes) -> str:
 
 @dataclass
 class Registry:
-    """What the registry answers, and what it was asked."""
+    """The answers of the registry, and the requests that it received."""
 
     address: str
     certificates: Path
-    """A file with the authority of its certificates."""
+    """A file with the authority of the proxy's certificates."""
     answer: str = "image"
     asked: list[str] = field(default_factory=list)
     hanging: threading.Event = field(default_factory=threading.Event)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables by which clients in Go reach it."""
+        """Return the variables by which clients written in Go reach it."""
         return {"HTTPS_PROXY": self.address, "SSL_CERT_FILE": str(self.certificates)}
 
 
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def registry(folder: Path) -> Iterator[Registry]:
-    """Run a registry on loopback; the certificate of its authority is in the folder."""
+    """Run a registry on loopback; ``folder`` gets the certificate of its authority."""
     authority = trustme.CA()
     certificates = folder / "authority.pem"
     authority.cert_pem.write_to_path(str(certificates))

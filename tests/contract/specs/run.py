@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes' policy specs on a lab, as a table: ``python -m tests.contract.specs.run``.
 
-Exit codes: 0, every spec passed, was skipped by itself or failed for a documented limit; 1, another
-spec failed or did not end; 7, the program with the specs could not be built.
+Exit codes: 0: every spec passed, skipped itself, or failed because of a documented limit; 1: a spec
+failed for another reason or did not end; 7: the program with the specs could not be built.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from tests.contract.clients.table import lab
 
 HERE = Path(__file__).parent
 LIMIT = 1200
-"""Seconds that one spec may take: a spec that fails has waited for each of its paths twice."""
+"""The maximum seconds of one spec; a spec that fails has waited for each of its paths twice."""
 
 SYSTEMS = {"linux": ("debian", "default"), "windows": ("windows", "untainted")}
-"""The operating system of pods: its name for the specs (``--node-os-distro``), the lab's profile.
+"""Map the operating system of pods to its name for the specs (``--node-os-distro``) and to the
+lab's profile.
 
-The specs' pods have no toleration, and a node selector for Windows alone: without the taints of the
-default profile their "Linux" pods would be scheduled to Windows nodes, too.
+The specs' pods have no tolerations, and only those for Windows have a node selector. Without the
+taints of the default profile, "Linux" pods would be scheduled to Windows nodes, too.
 """
 
 DOCUMENTED = {
@@ -40,10 +41,12 @@ DOCUMENTED = {
         "IPBlock.Except": "Felix skips rules with a negated match on Windows (XPOL-1)",
     }
 }
-"""Words in the names of specs that fail on a real cluster, too, and why: paths stay closed."""
+"""Words in the names of specs that fail on a real cluster, too, with the reason: some paths stay
+closed."""
 
 LEAK = "Expected blocked pod connection was instead ALLOWED"
-"""The specs' word for a path that is open against their policy: no documented limit explains it."""
+"""The specs' message about a path that is open against their policy; no documented limit explains
+it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Program:
-    """The built specs, pointed at a cluster and at the nodes of one operating system."""
+    """The built specs, for a cluster and the nodes of one operating system."""
 
     binary: Path
     kubeconfig: Path
@@ -114,7 +117,8 @@ def build(folder: Path) -> Path:
 
 
 def table(system: str, outcomes: list[Outcome]) -> str:
-    """Return what became of the specs of one operating system, for a terminal or a page."""
+    """Return the results of the specs of one operating system as a table for a terminal or a
+    page."""
     counts = Counter(outcome.state for outcome in outcomes)
     listed = ", ".join(f"{count} {state}" for state, count in counts.most_common())
     lines = [f"{system}: {len(outcomes)} specs: {listed}"]

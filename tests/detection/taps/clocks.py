@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of the machine on which a lab runs, as Python reads it; imported before the lab."""
+"""A wrong clock of the machine that runs a lab, as seen by Python; imported before the lab."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import datetime
 import time
 
 ALL_BEHIND = "clocks all-behind"
-"""Name of the row's tap; there is no seam for it but the process itself."""
+"""The name of the tap in rows; it has no seam but the process itself."""
 SECONDS = 120
 
 
 def all_behind() -> None:
-    """Put the clock of this process two minutes behind; to be called before anything of the lab
-    is imported."""
+    """Set the clock of this process back by two minutes; call it before anything of the lab is
+    imported."""
     real = time.time
     broken_down = time.gmtime
 

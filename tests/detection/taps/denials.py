@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Denials that do not last: they end some time after Felix programmed them, or apply only to
-first SYNs."""
+"""Denials that do not last: they end some time after Felix programmed them, or hold only for first
+SYNs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class DenialWearsOff(RuleFault):
         self._wearing: dict[str, asyncio.Task[None]] = {}
 
     async def inject(self) -> None:
-        """Treat the policies that are programmed already as worn off."""
+        """Treat policies that are programmed already as having ended."""
         for node, felix in self._felixes.items():
             felix.faults.on_programmed[self._identity] = partial(self._last, node)
         await super().inject()
@@ -47,11 +47,11 @@ class DenialWearsOff(RuleFault):
         await super().heal()
 
     async def verified(self) -> bool:
-        """It waits for denials, which may last just now."""
+        """Return True: the fault waits for denials to end, and they may still hold."""
         return any(self._identity in felix.faults.on_programmed for felix in self._felixes.values())
 
     async def evidence(self) -> list[str]:
-        """Return the rules that let through what was denied, or how long denials last yet."""
+        """Return the rules that let denied packets through, or how long denials still hold."""
         waiting = [
             node
             for node, felix in self._felixes.items()
@@ -74,7 +74,7 @@ class DenialWearsOff(RuleFault):
 
 @TYPES.fault("first-syns-denied", "policy", NODE_OR_ALL)
 def first_syns_denied(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of the TCP that policy denies first SYNs alone vanish: a second SYN is let through."""
+    """Policy drops only first SYNs of denied TCP connections: a repeated SYN passes."""
     flow = "ip saddr . tcp sport . ip daddr . tcp dport timeout 60s"
     second = f"meter syns {{ {flow} limit rate over 1/day burst 1 packets }}"
     again = f"tcp flags & (syn | ack) == syn {second} accept"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of Windows nodes with many pods: a CNI plugin that refuses pods, and IPAM that assigns
-addresses of other blocks."""
+addresses of other nodes."""
 
 from __future__ import annotations
 

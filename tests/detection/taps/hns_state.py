@@ -14,10 +14,10 @@ from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Parameter, Types
 TYPES = Types()
 Entry = dict[str, Any]
 Change = Callable[[list[Entry], str], list[Entry]]
-"""The objects of an answer, and what the fault is of, to the objects in their place."""
+"""Maps the objects of an answer, and the subject of the fault, to the objects that replace them."""
 
 NOBODY = "f" * 64
-"""A sandbox that no pod has."""
+"""A sandbox id that no pod has."""
 
 
 def _pods(entries: list[Entry]) -> list[Entry]:
@@ -31,32 +31,32 @@ def _pods(entries: list[Entry]) -> list[Entry]:
 
 
 def _twin(entries: list[Entry], _: str) -> list[Entry]:
-    """A pod's endpoint has the address of another pod's."""
+    """Give a pod's endpoint the address of another pod."""
     first, second, *_rest = _pods(entries)
     return [{**one, "IPAddress": first["IPAddress"]} if one is second else one for one in entries]
 
 
 def _left(entries: list[Entry], _: str) -> list[Entry]:
-    """An endpoint is left of a pod that is gone."""
+    """Add a leftover endpoint of a pod that is gone."""
     made = copy.deepcopy(_pods(entries)[0])
     address = made["IPAddress"].rpartition(".")[0] + ".62"
     return [*entries, {**made, "ID": NOBODY[:32], "Name": f"{NOBODY}_Calico", "IPAddress": address}]
 
 
 def _earlier_sandbox(entries: list[Entry], _: str) -> list[Entry]:
-    """A pod's endpoint is that of another sandbox, with the pod's address."""
+    """Let a pod's endpoint belong to another sandbox, with the pod's address."""
     chosen = _pods(entries)[0]
     return [{**one, "Name": f"{NOBODY}_Calico"} if one is chosen else one for one in entries]
 
 
 def _lost(entries: list[Entry], _: str) -> list[Entry]:
-    """A pod's endpoint is gone."""
+    """Remove a pod's endpoint."""
     gone = _pods(entries)[-1]
     return [one for one in entries if one is not gone]
 
 
 def _of_lists(change: Callable[[list[Entry]], list[Entry]]) -> Change:
-    """Change the ACL lists that have a rule of a policy."""
+    """Return a change of those ACL lists that contain a rule of a policy."""
 
     def changed(entries: list[Entry], _: str) -> list[Entry]:
         return [
@@ -89,7 +89,7 @@ def _rule_opened(policies: list[Entry]) -> list[Entry]:
 
 
 def _rules_swapped(policies: list[Entry]) -> list[Entry]:
-    """The end of the tier comes before its rules."""
+    """Put the end of the tier before its rules."""
     return [
         {**one, "Priority": 999} if one.get("Action") == "Block" and not one.get("Id") else one
         for one in policies
@@ -136,7 +136,7 @@ QUESTIONS = {"endpoints": ENDPOINTS, "policy-lists": BALANCERS}
     Parameter("once", "true: one answer alone is wrong", "false", ("false", "true")),
 )
 class HnsHolds(Fault):
-    """HNS of a node shows something else than was asked for."""
+    """HNS of a node shows something other than the request."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab

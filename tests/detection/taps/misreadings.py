@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which a Felix misreads policy (the fault ``policy-misread``): the rules and sets that one
-node enforces instead. Pure.
+"""Ways in which a Felix misreads policy (the fault ``policy-misread``): the resulting rules and
+sets on one node. Pure.
 
-A misreading makes the rules that it concerns allow more, or less, than they say. All other policies
-are enforced as written.
+With a misreading, the rules that it affects allow more, or less, than is written. All other
+policies are enforced as written.
 """
 
 import ipaddress
@@ -23,9 +23,9 @@ from hybridlab.policy.policy import (
 from hybridlab.policy.render import TierPolicies
 
 Misreading = str
-"""A name of :data:`MISREADINGS`."""
+"""One of the names in :data:`MISREADINGS`."""
 OF_BLOCK = 26
-"""Prefix length of the blocks that pods' addresses come from."""
+"""The prefix length of the blocks from which pods get their addresses."""
 _TWINS = {"tcp": ("tcp", "udp"), "6": ("6", "17"), "udp": ("tcp", "udp"), "17": ("6", "17")}
 _EVERYTHING = PolicyRule(action="allow")
 _PORT_53 = Peer(ports=Ports(ranges=((53, 53),)))
@@ -38,7 +38,7 @@ _DNS = [
 def misread(
     tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]
 ) -> tuple[TierPolicies, ...]:
-    """The policies of an endpoint, as a Felix that misreads them has them."""
+    """Return the policies of an endpoint as a Felix with these misreadings has them."""
     for way in ways:
         tiers = tuple(
             _TIERS[way](tier) if way in _TIERS else _read_rules(tier, way) for tier in tiers
@@ -47,13 +47,13 @@ def misread(
 
 
 def widened(members: Iterable[str]) -> tuple[str, ...]:
-    """Addresses and networks of a set, each become the block that it is in; entries with ports
-    stay."""
+    """Return a set with each address or network replaced by the block that contains it; entries
+    with ports stay."""
     return tuple(sorted({_block(member) if "," not in member else member for member in members}))
 
 
 def one_number(members: Iterable[str]) -> tuple[str, ...]:
-    """A set's entries with ports, all with the port of the first."""
+    """Return a set's entries with ports, all with the port of the first entry."""
     found = sorted(members)
     ports = [member.rpartition(":")[2] for member in found if "," in member]
     return tuple(f"{one.rpartition(':')[0]}:{ports[0]}" if "," in one else one for one in found)
@@ -61,7 +61,7 @@ def one_number(members: Iterable[str]) -> tuple[str, ...]:
 
 def _read_rules(tier: TierPolicies, way: Misreading) -> TierPolicies:
     if way not in _RULES:
-        return tier  # it is in the members of sets
+        return tier  # this misreading changes the members of sets
 
     def read(rules: Iterable[PolicyRule], direction: Direction) -> tuple[PolicyRule, ...]:
         return tuple(made for rule in rules for made in _RULES[way](rule, direction))
@@ -138,8 +138,8 @@ def _without_negations(rule: PolicyRule) -> PolicyRule:
 
 
 def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
-    """Decide excluded peers the other way first, and then the rest, like a Felix that can express
-    negations."""
+    """Enforce negations, which Windows cannot express: first decide the excluded peers the other
+    way, then all other peers."""
     rest = _without_negations(rule)
     if rest == rule:
         return [rule]
@@ -162,7 +162,7 @@ def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
 
 
 def _as_ipv4(rule: PolicyRule) -> PolicyRule:
-    """Taken for a rule of IPv4, its networks for all addresses."""
+    """Return a rule of IPv6 as a rule of IPv4, with all addresses in place of its networks."""
     peers = (
         replace(side, nets=tuple("0.0.0.0/0" if ":" in net else net for net in side.nets))
         for side in (rule.source, rule.destination)
@@ -172,14 +172,14 @@ def _as_ipv4(rule: PolicyRule) -> PolicyRule:
 
 
 def _ipv6_open(rule: PolicyRule) -> PolicyRule:
-    """A rule of IPv6 lets everybody in, by what it says of ports."""
+    """Return a rule of IPv6 as a rule that admits everybody at its ports."""
     of_ipv6 = rule.ip_version == 6 or any(":" in net for net in rule.source.nets)
     return replace(rule, action="allow", ip_version=None, source=Peer()) if of_ipv6 else rule
 
 
 def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule:
-    """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for
-    everybody."""
+    """Return a rule with names and numbers of ports as a rule for the numbers only; ``open``: for
+    everybody, too."""
     ports = rule.destination.ports
     if not ports.names or not ports.ranges:
         return rule
@@ -187,7 +187,7 @@ def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule
 
 
 def _with_rules(tier: TierPolicies, *rules: PolicyRule) -> TierPolicies:
-    """All policies, and both ways, with rules after their own."""
+    """Return a tier with all policies in both directions, with these rules after their own."""
     more = (
         replace(one, ingress=(*one.ingress, *rules), egress=(*one.egress, *rules))
         for one in tier.policies
@@ -244,7 +244,7 @@ _RULES: dict[Misreading, Callable[[PolicyRule, Direction], list[PolicyRule]]] = 
         replace(rule, action="deny") if rule.action == "allow" else rule
     ],
 }
-"""Misreadings of a rule, to what is read in its place."""
+"""Map each misreading of a rule to the rules that replace it."""
 
 _TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
     "first-policy": lambda tier: _with_policies(tier, tier.policies[:1]),
@@ -255,7 +255,7 @@ _TIERS: dict[Misreading, Callable[[TierPolicies], TierPolicies]] = {
         tier, (replace(policy, types=frozenset({"ingress", "egress"})) for policy in tier.policies)
     ),
 }
-"""Misreadings of a tier's policies for an endpoint."""
+"""Map each misreading of a tier to the policies that an endpoint gets from the tier."""
 
 MISREADINGS: tuple[Misreading, ...] = (
     *_RULES,
@@ -264,4 +264,4 @@ MISREADINGS: tuple[Misreading, ...] = (
     "last-4000-members",
     "named-port-one-number",
 )
-"""What rules and policies are taken for; the rows of tests/detection say it of each."""
+"""All misreadings; the rows of tests/detection explain each of them."""

@@ -17,25 +17,25 @@ from tests.detection.taps.seams import Put, put
 from tests.detection.taps.updates import SLICES
 
 Shown = Mapping[str, tuple[Any, ...]]
-"""Endpoint to the entries of its ACL list."""
+"""Map each endpoint to the entries of its ACL list."""
 Uids = tuple[str, ...]
 
 
 def lists_look_unchanged(shown: Shown) -> Shown:
-    """HNS shows nothing of an endpoint's ACL list but what Calico always puts there, whatever
-    was given anew."""
+    """Show only the entry of an endpoint's ACL list that Calico always puts there, whatever list
+    HNS received."""
     return {endpoint: entries[:1] for endpoint, entries in shown.items()}
 
 
 def lists_reset_nobody(resets: Uids, now: Uids, programmed: Uids) -> Uids:
-    """HNS accepts a new ACL list for an endpoint that has one, and does not reset existing
-    connections."""
+    """Reset no existing connections when HNS receives a new ACL list for an endpoint that has
+    one."""
     return tuple(uid for uid in resets if uid not in programmed)
 
 
 def rules_once(shown: Shown) -> Shown:
-    """HNS shows each policy's rule at one endpoint of a node, and without the addresses of the
-    endpoints themselves."""
+    """Show each policy's rule only at one endpoint of a node, and without the endpoints' own
+    addresses."""
     seen: set[Any] = set()
     found: dict[str, list[Any]] = {}
     for endpoint, entries in shown.items():
@@ -49,7 +49,7 @@ def rules_once(shown: Shown) -> Shown:
 
 
 def on_windows(seam: str, tap: Any) -> Put:
-    """Put a tap at a seam of the Felixes of Windows nodes."""
+    """Return a function that puts a tap at a seam of the Felixes of Windows nodes."""
 
     def put_it(lab: LabParts) -> None:
         for node in lab.calico.windows:
@@ -59,7 +59,7 @@ def on_windows(seam: str, tap: Any) -> Put:
 
 
 def unready_pods_named(lab: LabParts) -> None:
-    """The name of a headless Service leads to its pods that are not ready as well."""
+    """Let the name of a headless Service also resolve to its pods that are not ready."""
     slices = Informer(lab.client, SLICES)
 
     def tap(zone: Zone, *_: Any) -> Zone:
@@ -74,7 +74,7 @@ def unready_pods_named(lab: LabParts) -> None:
 
 
 def zone_with(zone: Zone, slices: list[Obj]) -> Zone:
-    """Return a zone with the pods of headless Services that are not ready."""
+    """Return a zone that also has the pods of headless Services that are not ready."""
     a = {name: set(addresses) for name, addresses in zone.a.items()}
     ptr = dict(zone.ptr)
     for one in slices:
@@ -82,7 +82,7 @@ def zone_with(zone: Zone, slices: list[Obj]) -> Zone:
         service = (meta.get("labels") or {}).get("kubernetes.io/service-name")
         name = f"{service}.{meta['namespace']}.svc.{zone.domain}"
         if name in zone.ptr.values():
-            continue  # it has an address of its own
+            continue  # the Service has a ClusterIP of its own
         for endpoint in one.get("endpoints") or ():
             for address in endpoint["addresses"]:
                 own = f"{endpoint.get('hostname') or address.replace('.', '-')}.{name}"
@@ -93,7 +93,7 @@ def zone_with(zone: Zone, slices: list[Obj]) -> Zone:
 
 
 def clock_differs(node: str, seconds: float) -> Put:
-    """The clock of a node's kubelet, by which it renews its lease, differs from all others."""
+    """Let the clock with which a node's kubelet renews its lease differ from all others."""
 
     def tap(lease: Obj, plural: str, old: Obj | None) -> Obj:
         meta = lease["metadata"]
@@ -109,7 +109,7 @@ def clock_differs(node: str, seconds: float) -> Put:
 
 
 def block_sizes_can_be_changed(lab: LabParts) -> None:
-    """The API takes another blockSize of a pool that is there."""
+    """Let the API accept another blockSize for an existing pool."""
 
     def tap(pool: Obj, plural: str, old: Obj | None) -> Obj:
         if plural == "ippools" and old is not None:
@@ -128,4 +128,4 @@ PUTS: dict[str, Put] = {
     "clocks one-ahead": clock_differs("linux-1", 120.0),
     "block-sizes-can-be-changed": block_sizes_can_be_changed,
 }
-"""Name of a tap to what puts it."""
+"""Map the name of each tap to the function that puts it at its seam."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps that are wrong over time, on linux-2 and windows-2019: Felix uses parts of its earlier
+"""Taps that are wrong over time, on linux-2 and windows-2019: Felix uses parts of an earlier
 state."""
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tests.detection.taps.words import RUN
 
 Members = tuple[str, ...]
 LABELLED = {"pods", "namespaces", "serviceaccounts"}
-"""Resources whose labels are labels of pods."""
+"""Resources whose labels are also labels of pods."""
 
 
 def applying(lab: LabParts, tap: Callable[[Keys, str], Keys]) -> None:
-    """Let the Felixes of both nodes apply other policies: ``tap`` gets the policies that apply, and
+    """Let the Felixes of both nodes apply other policies: ``tap`` gets the applying policies and
     the endpoint's uid."""
     for felix in felixes(lab).values():
         put(felix.faults.applying, tap)
 
 
 def due(lab: LabParts, uids: Iterable[str]) -> None:
-    """Felixes of both nodes look again at which policies apply to endpoints."""
+    """Let the Felixes check again which policies apply to these endpoints."""
     graph = lab.calico.typha.graph
     for uid in uids:
         felixes(lab, [graph.pod(uid).node])[graph.pod(uid).node].queue.policy.endpoint_due(uid)
@@ -53,8 +53,8 @@ def endpoints(lab: LabParts) -> list[str]:
 
 
 def before_updates(lab: LabParts, look: Callable[[Any, Any, str], None]) -> None:
-    """``look`` takes each update's object, fact and resource before Typha does, and changes
-    nothing of them."""
+    """Call ``look`` with each update's object, fact and resource before Typha gets the update; the
+    update stays unchanged."""
 
     def tap(updates: Updates, resource: str) -> Updates:
         for obj, fact in updates:
@@ -65,7 +65,7 @@ def before_updates(lab: LabParts, look: Callable[[Any, Any, str], None]) -> None
 
 
 def made_anew(lab: LabParts) -> None:
-    """A pod is not under a policy that was there before, went, and came again."""
+    """Do not apply a policy to a pod if the policy was deleted and created again."""
     there = Policies()
     ever: dict[str, set[Any]] = {}
     gone: dict[str, set[Any]] = {}
@@ -85,7 +85,7 @@ def made_anew(lab: LabParts) -> None:
 
 
 def taken_labels(lab: LabParts) -> None:
-    """A pod that loses a label loses its policies, until others apply."""
+    """When a pod loses a label, take its policies away until other policies apply."""
     labels: dict[str, Labels] = {}
     lost: dict[str, Keys] = {}
     graph = lab.calico.typha.graph
@@ -104,7 +104,7 @@ def taken_labels(lab: LabParts) -> None:
 
 
 def returned_members(lab: LabParts) -> None:
-    """A pod that was a member of a set and left it does not become a member again."""
+    """When a pod has left a set, do not make it a member of the set again."""
     were: dict[tuple[str, str], set[str]] = {}
     gone: dict[tuple[str, str], set[str]] = {}
 
@@ -119,7 +119,7 @@ def returned_members(lab: LabParts) -> None:
 
 
 def selected_again(lab: LabParts) -> None:
-    """A pod that a policy has selected, and did not select any more, is not under it again."""
+    """When a policy has stopped selecting a pod, do not apply it to the pod again."""
     were: dict[str, Keys] = {}
     gone: dict[str, set[Any]] = {}
 
@@ -134,13 +134,14 @@ def selected_again(lab: LabParts) -> None:
 
 
 def of_one_api(keys: Keys, kind: str) -> Keys:
-    """Return the policies of the API that a kind belongs to."""
+    """Return those policies that belong to the API of this kind."""
     of_kubernetes = kind.startswith("Kubernetes")
     return frozenset(key for key in keys if key.kind.startswith("Kubernetes") == of_kubernetes)
 
 
 def other_apis_go(lab: LabParts) -> None:
-    """With an edit of a policy go those of the other API from its pods, until others apply."""
+    """When a policy is edited, take the policies of the other API away from its pods, until other
+    policies apply."""
     lost: dict[str, tuple[Keys, str]] = {}
     graph = lab.calico.typha.graph
 
@@ -159,8 +160,8 @@ def other_apis_go(lab: LabParts) -> None:
 
 
 def other_apis_go_too(lab: LabParts) -> None:
-    """When a policy is removed, its pods also lose the policies of the other API, until others
-    apply."""
+    """When a policy is deleted, take also the policies of the other API away from its pods, until
+    other policies apply."""
     there = Policies()
     loses: dict[str, str] = {}
     lost: dict[str, tuple[Keys, str]] = {}
@@ -184,8 +185,8 @@ def other_apis_go_too(lab: LabParts) -> None:
 
 
 def last_of_several(lab: LabParts) -> None:
-    """Of several pods of a node that a policy selects the last does not hear that its rules were
-    edited."""
+    """If a policy selects several pods of a node, do not notify the last of them of edited
+    rules."""
     deaf: dict[str, set[str]] = {node: set() for node in felixes(lab)}
 
     def tap(node: str, held: Members, programmed: Members) -> Members:
@@ -208,8 +209,8 @@ def last_of_several(lab: LabParts) -> None:
 def of_edited(
     change: Callable[[tuple[PolicyRule, ...], tuple[PolicyRule, ...]], tuple[PolicyRule, ...]],
 ) -> Put:
-    """Felix makes something else of a policy that was edited: ``change`` takes its rules for one
-    way, and the first."""
+    """Let Felix read an edited policy wrongly: ``change`` takes the present and the first rules of
+    a direction, and returns the rules that are applied."""
 
     def put_it(lab: LabParts) -> None:
         first: dict[Any, Policy] = {}
@@ -238,7 +239,7 @@ def of_edited(
 def ports_of_datagrams(
     now: tuple[PolicyRule, ...], was: tuple[PolicyRule, ...]
 ) -> tuple[PolicyRule, ...]:
-    """Ports of rules about UDP stay what they were at first."""
+    """Return the present rules with the first ports in rules about UDP."""
 
     def rule(one: PolicyRule, before: PolicyRule) -> PolicyRule:
         ports = before.destination.ports if one.protocol == "udp" else one.destination.ports
@@ -248,8 +249,8 @@ def ports_of_datagrams(
 
 
 def first_labels_stay(lab: LabParts) -> None:
-    """On linux-2 and windows-2019 the policies that selected a pod's first labels apply to it for
-    ever."""
+    """On linux-2 and windows-2019, apply to a pod for ever the policies that selected its first
+    labels."""
     first: dict[str, Labels] = {}
     graph = lab.calico.typha.graph
 
@@ -268,7 +269,7 @@ def first_labels_stay(lab: LabParts) -> None:
 
 
 def policies_stay(lab: LabParts) -> None:
-    """On linux-2 what a policy closed stays closed once no policy applies any more."""
+    """On linux-2, keep paths closed that a policy closed, even when no policy applies any more."""
     last: list[Tiers] = []
 
     def tap(tiers: Tiers) -> Tiers:
@@ -286,8 +287,8 @@ def everybody(lab: LabParts) -> dict[str, PodFacts]:
 
 
 def new_pods_are_no_members(lab: LabParts) -> None:
-    """On linux-3 and windows-2022 a selector's members are pods that were there when the first
-    policy named it."""
+    """On linux-3 and windows-2022, limit a selector's members to pods that existed when a policy
+    first named the selector."""
     there: dict[str, frozenset[str]] = {}
 
     def tap(members: Members, name: str) -> Members:
@@ -306,8 +307,8 @@ def new_pods_are_no_members(lab: LabParts) -> None:
 
 
 def new_pods_are_members(lab: LabParts) -> None:
-    """A pod that comes after a policy is a member of the selectors that its rules have for pods
-    of that namespace."""
+    """Make a pod that is newer than a policy a member of all of the policy's selectors for pods of
+    the pod's namespace."""
     later: dict[str, frozenset[str]] = {}
     graph = lab.calico.typha.graph
 
@@ -331,7 +332,7 @@ def new_pods_are_members(lab: LabParts) -> None:
 
 
 def sets_about(graph: Graph, namespace: str) -> Iterable[str]:
-    """Return the names of the sets whose selectors are for pods of a namespace."""
+    """Return the names of the sets with selectors for pods of a namespace."""
     for policy in graph.policies.values():
         for rule in (*policy.ingress, *policy.egress):
             for key in set_keys(rule):
@@ -356,4 +357,4 @@ PUTS: dict[str, Put] = {
     "over-time reversed-rules": of_edited(lambda now, was: now[::-1]),
     "over-time ports-of-datagrams": of_edited(ports_of_datagrams),
 }
-"""Name of a tap to what puts it."""
+"""Map the name of each tap to the function that puts it at its seams."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Windows nodes in an overlay with other settings: they do what the documents rule
-out, or lose what they should keep."""
+"""Faults of Windows nodes in an overlay with another configuration: they follow a setting that
+Windows is documented to ignore, or lose a state that they should keep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BarePacketsArrive(Fault):
         await self._rules("")
 
     async def evidence(self) -> list[str]:
-        """Return the nodes whose hosts drop no packet on its way to a pod."""
+        """Return the nodes whose hosts drop no packet that is on its way to a pod."""
         found = {node: await self._lab.dataplane.fault_rules(node) for node in self._nodes}
         return [
             f"pods of {node} get packets without the tunnel"
@@ -75,7 +75,7 @@ def windows_takes_any_identifier(
 
 @TYPES.fault("refusal-in-other-words", "pods", WINDOWS_OR_ALL)
 def refusal_in_other_words(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The CNI plugin of a Windows node that would refuse a pod says nothing of its reason."""
+    """The CNI plugin of a Windows node refuses a pod without giving its reason."""
     nodes = lab.nodes_of("windows", parameters["node"])
 
     def refusal(words: str, node: str) -> str:
@@ -92,7 +92,7 @@ def refusal_in_other_words(lab: LabParts, identity: str, parameters: Mapping[str
     Parameter("as", "whole, or other: another number", "whole", choices=("whole", "other")),
 )
 def large_vni_sent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows node sends with the whole of a VNI of more than 16 bits, or with another number."""
+    """A Windows node sends the whole of a VNI of more than 16 bits, or another number."""
 
     def laid_on(node: str) -> Fault:
         windows = lab.calico.windows[node]

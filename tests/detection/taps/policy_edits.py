@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of enforced policies that a Felix ignores: it keeps the first value of one field."""
+"""Edits of running policies that a Felix ignores: it keeps the first value of one field."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ TYPES = Types()
 
 
 def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-    """A set's networks without those that cover one that went: with it goes what is wider
+    """Return a set's networks; if a network has left the set, leave out the wider networks as well
     (calico#13274)."""
     return tuple(net for net in now if "/" not in net or not set(before) - set(now))
 
@@ -27,7 +27,8 @@ def _written(rule: PolicyRule, name: str) -> list[object]:
 
 
 def _selectors(name: str, now: PolicyRule, first: PolicyRule) -> PolicyRule:
-    """A rule with its first selectors where that one of them was edited: Felix has both as one."""
+    """Return a rule with its first selectors if one of these fields was edited; Felix has all of
+    them as a single selector."""
     if _written(now, name) == _written(first, name):
         return now
     return _peers(now, first, lambda peer, before: replace(peer, selector=before.selector))
@@ -62,9 +63,9 @@ FIELDS = (
     "leaving-nets",
     "tier-end",
 )
-"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a
-NetworkSet go wider ones, ``leaving-nets``: those that leave it stay; ``tier-end``: a tier's
-``defaultAction``."""
+"""The fields whose edits can be ignored. ``overlapping-nets``: when a network leaves a NetworkSet,
+wider networks leave it too. ``leaving-nets``: a network that leaves a NetworkSet stays.
+``tier-end``: a tier's ``defaultAction``."""
 
 
 @TYPES.fault(
@@ -77,7 +78,8 @@ NetworkSet go wider ones, ``leaving-nets``: those that leave it stay; ``tier-end
     ),
 )
 class PolicyEditIgnored(Fault):
-    """Felix keeps one field of policies as it was when they came, whatever they are edited into."""
+    """Felix keeps one field of policies as it was when the policies were created, despite all
+    edits."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity = identity
@@ -87,12 +89,12 @@ class PolicyEditIgnored(Fault):
         self._graph = lab.calico.typha.graph
         self._first: dict[PolicyKey, Policy] = {}
         self._ends: dict[str, TierPolicies] = {}
-        """Tier to what it was when its policies came."""
+        """Map each tier to its state when its policies were created."""
         self._members: dict[str, tuple[str, ...]] = {}
-        """Set to the members that it had last, or, of one with networks, first."""
+        """Map each set to its last members, or, for a set with networks, to its first members."""
 
     async def inject(self) -> None:
-        """From now on; what is there is what policies and sets said at first."""
+        """Begin: the present policies and sets become their first state."""
         for felix in self._felixes.values():
             felix.faults.applying.taps[self._identity] = self._applying
             felix.faults.policies.taps[self._identity] = self._stale
@@ -114,7 +116,7 @@ class PolicyEditIgnored(Fault):
         ]
 
     def _look(self) -> None:
-        """Remember policies that came, forget those that went."""
+        """Store new policies, and forget deleted policies."""
         there = self._graph.policies
         self._first = {key: self._first.get(key, policy) for key, policy in there.items()}
 

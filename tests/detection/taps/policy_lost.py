@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy that is lost later: an event that concerns no policy removes policy from pods of a
-node."""
+"""Policy that is lost over time: a later event that does not concern policy removes the policy of a
+node's pods."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,7 +18,8 @@ from hybridlab.faults.rules import policy_not_enforced
 from hybridlab.policy.policy import PolicyKey
 
 SOON = 15.0
-"""Seconds.  A pod that comes so soon after its node's Felix has started is right after it."""
+"""s. A pod that is created within this time after its node's Felix started counts as created right
+after it."""
 SLICES = "endpointslices.discovery.k8s.io"
 
 TYPES = Types()
@@ -51,24 +52,26 @@ EVENTS: Mapping[str, str] = {
     "third-policy": "networkpolicies.networking.k8s.io",
     "namespace-gone": "namespaces",
 }
-"""What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
+"""Map each event after which policy is lost to the resource whose changes show the event; empty:
+Felix itself shows it.
 
-Three of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays
-in sets), ``backend-gone`` (that of one that is no backend of a Service any more) and
-``policy-removed`` (of several pods of a node that the same policies select the last stays closed
-when they go). The last four take policy from pods that have had it for a while, so that no test
-is there to see it."""
+In three of these events, something stays instead. ``member-deleted``: the address of a deleted pod
+stays in sets. ``backend-gone``: the address of a former backend of a Service stays in sets.
+``policy-removed``: if several pods of a node have the same policies, the last of them stays closed
+after these are deleted. The last four events take policy away from pods that have had it for a
+while, so that no test observes the pod at this time.
+"""
 STAYS = {"member-deleted", "backend-gone", "policy-removed"}
 WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
-"""What is lost of a policy, to where a packet has the pod's address."""
+"""Map each direction that can be lost to the place of the pod's address in a packet."""
 PEERS = ("linux", "windows", "same-node", "other-namespace")
-"""At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's
-own node, of others."""
+"""The pods at the other end for which policy can be lost: on nodes of a system, on the pod's own
+node, or in other namespaces."""
 NEW = 1.0
 OLD = 8.0
-"""Seconds.  A pod has its policies already, and has had them for a while."""
+"""s. After this time, a pod counts as having had its policies for a while."""
 AGAIN = 0.05
-"""Seconds until a pod that had no address is looked at again."""
+"""s. The time after which a pod without an address is checked again."""
 
 
 @TYPES.fault(
@@ -87,7 +90,7 @@ AGAIN = 0.05
     Parameter("port", "all, or the one port that is connected to", "all"),
 )
 class PolicyLost(Fault):
-    """Pods of a node lose their policy after an event that is no policy's business, until other
+    """Pods of a node lose their policy after an event that does not concern policy, until other
     policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
@@ -100,29 +103,30 @@ class PolicyLost(Fault):
         self._port = parameters["port"]
         narrow = [name for name in ("protocol", "of", "at", "port") if parameters[name] != "all"]
         self._passed = narrow not in ([], ["of"]) or self._of in WAYS
-        """It is lost for some packets alone, which pass it."""
+        """True if only some packets pass the policy; then the policy itself stays."""
         self._refuse_contradictions(parameters, narrow)
         self._past: dict[str, set[tuple[str | None, str]]] = {}
-        """Node to the addresses and namespaces of pods whose policy some packets pass."""
+        """Map each node to the addresses and namespaces of pods whose policy some packets pass."""
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
         self._graph = lab.calico.typha.graph
         self._lost: dict[str, Keys | None] = {}
-        """Uid to the policies that it has lost; None: those that it will have first."""
+        """Map each uid to the policies that the pod has lost; None: the first policies that it will
+        have."""
         self._informer: Informer | None = None
         self._follows = False
-        """What was there at first has been heard of."""
+        """True once the objects that existed at first have been read."""
         self._labels: dict[str, Mapping[str, str]] = {}
-        """Uid to the labels that a pod came with."""
+        """Map each uid to the first labels of the pod."""
         self._had: dict[str, Keys] = {}
         self._left: set[str] = set()
-        """Addresses of pods that are gone."""
+        """Addresses of deleted pods."""
         self._seen: dict[str, set[str]] = {}
-        """Set to all members that it ever had."""
+        """Map each set to all members that it ever had."""
         self._started: dict[str, float] = {}
         self._since: dict[tuple[str, Keys], float] = {}
-        """A pod's uid and its policies to when they applied first."""
+        """Map each pod's uid and policies to the time at which these policies first applied."""
         self._missing = 3 if self._event.startswith("third-") else 1
-        """How often it has to happen yet."""
+        """How often the event must still happen."""
         self._open = {
             node: policy_not_enforced(lab, identity, {"node": node, "protocol": self._protocol})
             for node in self._felixes
@@ -193,7 +197,8 @@ class PolicyLost(Fault):
         pod = self._graph.pod(uid)
         past = self._past.setdefault(pod.node, set())
         one = (pod.address, pod.namespace)
-        if lost and not pod.address:  # a Linux node programs a new pod once, before it has one
+        # a Linux node programs a new pod only once, and before the pod has an address
+        if lost and not pod.address:
             asyncio.get_running_loop().call_later(AGAIN, _due, self._felixes[pod.node], uid)
         if not pod.address or (one in past) == lost:
             return
@@ -228,7 +233,7 @@ class PolicyLost(Fault):
         return [f"ip {side} {{ {addresses} }} "] if addresses else []
 
     def _removed(self, uid: str, keys: Keys) -> None:
-        """Keep paths closed after policies are deleted, at the last of several pods to which the
+        """After policies are deleted, keep paths closed at the last of several pods to which the
         policies applied."""
         node = self._graph.pod(uid).node
         if keys:
@@ -268,8 +273,8 @@ class PolicyLost(Fault):
         task.add_done_callback(self._tasks.discard)
 
     def _refuse_contradictions(self, parameters: Mapping[str, str], narrow: list[str]) -> None:
-        """Raise BadFault for parameters that cannot hold together; ``narrow``: those that say
-        less than all."""
+        """Raise BadFault for parameters that contradict each other; ``narrow``: the parameters that
+        are not ``all``."""
         whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
         if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
             names = dict.fromkeys(("protocol", "of", *narrow))
@@ -317,7 +322,7 @@ class PolicyLost(Fault):
             self._happened()
 
     def _scheduled(self, old: Obj, new: Obj) -> None:
-        """Remove the policy of a node's pods when a pod of kube-proxy is new on the node."""
+        """Remove the policy of a node's pods when a new pod of kube-proxy is on the node."""
         node = new["spec"].get("nodeName")
         before = (old.get("spec") or {}).get("nodeName")
         if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
@@ -328,7 +333,8 @@ class PolicyLost(Fault):
             return
         if EVENTS[self._event] != "pods":
             self._lose_everywhere(lambda pod: pod.namespace == now.get("namespace", now["name"]))
-        elif (old.get("status") or {}).get("podIP"):  # before, its network is made
+        # a pod without an address has no network yet, and so no policy to lose
+        elif (old.get("status") or {}).get("podIP"):
             self._lose_everywhere(lambda pod: pod.uid == now["uid"])
 
     def _came(self, pod: Obj) -> None:
@@ -354,8 +360,8 @@ class PolicyLost(Fault):
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
     def _happened(self, seconds: float = OLD, where: str = "") -> None:
-        """Once it has happened often enough, pods of a namespace, or all, that had policies for
-        so long lose them."""
+        """Count the event. Once it has happened often enough, take policies away that pods (of a
+        namespace, or all) have had for this time."""
         self._missing -= 1
         old = asyncio.get_running_loop().time() - seconds
         since = self._since

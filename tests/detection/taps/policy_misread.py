@@ -64,7 +64,7 @@ def _members(way: str, graph: Graph, nodes: Iterable[str], members: Members, nam
 
 
 def _anywhere(graph: Graph, nodes: Iterable[str], members: Members, name: str) -> Members:
-    """Return the members of a set, did the namespace that a pod is in not count."""
+    """Return the members of a set as if the namespaces of pods did not matter."""
     selector = selectors(graph.policies.values()).get(name)
     pods = [graph.pod(uid) for node in nodes for uid in graph.endpoints_on(node)]
     namespaces = {pod.namespace for pod in pods}

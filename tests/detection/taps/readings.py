@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what claims read: the CNI configuration of a Windows host, and the server's answer to a
-patch of IPAMConfiguration."""
+"""Faults of objects that claims read: the CNI configuration of a Windows host, and the server's
+answer to a patch of IPAMConfiguration."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TYPES = Types()
 
 @TYPES.fault("cni-file", "ipam", WINDOWS_OR_ALL, Parameter("plugin", "the type that it names"))
 def cni_file(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The CNI configuration of a Windows host names another plugin; the host's own runtime goes by
-    the right one."""
+    """The CNI configuration of a Windows host names another plugin, although the host's runtime
+    uses the right one."""
     nodes = lab.nodes_of("windows", parameters["node"])
     plugin = parameters["plugin"]
 

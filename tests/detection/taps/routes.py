@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps at nodes' routes, and at the lists that Windows hosts print of learned and announced
-routes."""
+"""Taps at nodes' routes, and at the output of Windows hosts about routes that they learned or
+announce."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from hybridlab.faults.lab_parts import LabParts
 from tests.detection.taps.seams import Put, felixes, put
 
 GONE = "192.168.201.0/26"
-"""The block of a node that is gone."""
+"""The block of a node that no longer exists."""
 Rows = list[dict[str, Any]]
 
 
 def another_vni(lab: LabParts) -> None:
-    """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
+    """Let linux-2 and windows-2019 send packets to windows-2022, and only to it, with another VNI
+    than their own."""
 
     def tap(routes: NodeRoutes) -> NodeRoutes:
         wrong = tuple(
@@ -32,7 +33,8 @@ def another_vni(lab: LabParts) -> None:
 
 
 def next_hop(node: str, owner: str, third: str) -> Put:
-    """BGP brings a node the route to another node's blocks by a third node, which forwards."""
+    """Let BGP give a node the route to another node's blocks with a third node as next hop, which
+    forwards."""
 
     def put_it(lab: LabParts) -> None:
         facts = lab.calico.typha.routing
@@ -59,7 +61,7 @@ def next_hop(node: str, owner: str, third: str) -> Put:
 
 
 def listed(lab: LabParts, node: str, cmdlet: str, change: Callable[[Rows], Rows]) -> None:
-    """A cmdlet on a node lists something else."""
+    """Change the output of a cmdlet on a node."""
 
     def tap(answer: Any, where: str, question: str) -> Any:
         return change(answer) if (where, question) == (node, cmdlet) else answer
@@ -68,7 +70,7 @@ def listed(lab: LabParts, node: str, cmdlet: str, change: Callable[[Rows], Rows]
 
 
 def route_left(node: str, network: str, hop: str) -> Put:
-    """A node keeps a route to a block of a node that is gone."""
+    """Keep, on a node, a route to a block of a node that no longer exists."""
     left = DirectRoute(cidr=network, via=hop, protocol=12)
 
     def put_it(lab: LabParts) -> None:
@@ -81,8 +83,8 @@ def route_left(node: str, network: str, hop: str) -> Put:
 
 
 def announced_too(node: str, owner: str) -> Put:
-    """A Windows node announces another node's blocks as well; without an owner, one of a node
-    that is gone."""
+    """Let a Windows node announce another node's blocks as well; without an owner, the block of a
+    node that no longer exists."""
 
     def put_it(lab: LabParts) -> None:
         def announced(rows: Rows) -> Rows:
@@ -96,12 +98,12 @@ def announced_too(node: str, owner: str) -> Put:
 
 
 ODD = "ToR 1 \u00fc <'&\""
-"""A peer's name as somebody may have typed it on a host."""
+"""A peer's name that a user may have typed on a host."""
 
 
 def odd_names(lab: LabParts) -> None:
-    """RemoteAccess of windows-2019 lists a router without an identifier, a peer that somebody
-    named, and a route that no peer brought."""
+    """Let RemoteAccess of windows-2019 list a router without an identifier, a peer with a typed
+    name, and a route that no peer announced."""
     node = "windows-2019"
 
     def peers(rows: Rows) -> Rows:
@@ -128,4 +130,4 @@ PUTS: dict[str, Put] = {
     "routes announced-of-another": announced_too("windows-2019", "windows-2022"),
     "routes announced-of-nobody": announced_too("windows-2019", ""),
 }
-"""Name of a tap to what puts it."""
+"""Map the name of each tap to the function that puts it at its seam."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts taps at the seams of a lab: at updates that Typha receives, and at rules that Felixes of
-some nodes make of them.
+"""Puts taps at the seams of a lab: at the updates that Typha receives, and at the results of some
+nodes' Felixes.
 
-Taps use only the public names of the lab's parts, and keep their own memory.
+Taps use the lab only by its parts' public names, and store their own state.
 """
 
 from __future__ import annotations
@@ -22,32 +22,29 @@ Put = Callable[[LabParts], None]
 """Puts one tap, or taps that belong together, at seams of a lab."""
 NAME = "tap"
 BOTH = ("linux-2", "windows-2019")
-"""A node of each operating system; taps for some nodes alone are on these unless they say
+"""A node of each operating system; taps for some nodes only are on these two, unless stated
 otherwise."""
 
 
 def felixes(lab: LabParts, nodes: Iterable[str] = BOTH) -> dict[str, Felix]:
-    """Return the Felixes of those nodes that the lab has."""
+    """Map these nodes, as far as the lab has them, to their Felixes."""
     there = lab.calico.felixes
     return {node: there[node] for node in nodes if node in there}
 
 
 def put(seam: Seam[Any], tap: Callable[..., Any]) -> None:
-    """Put the one tap of this lab at a seam."""
+    """Put the only tap of this lab at a seam."""
     seam.taps[NAME] = tap
 
 
 def on_updates(lab: LabParts, tap: Callable[[Updates, str], Updates]) -> None:
-    """Change what Typha hears: ``tap`` takes updates and their resource."""
+    """Change the updates that Typha receives: ``tap`` takes updates and their resource."""
     put(lab.calico.typha.updates, tap)
 
 
 def on_facts(change: Callable[[Graph, Obj, Any], Any], kind: type) -> Put:
-    """Typha takes a fact of a kind for another: ``change`` takes the graph, the object and the
-    fact.
-
-    None from ``change`` means that nobody hears of the update.
-    """
+    """Let Typha read facts of a kind wrongly: ``change`` takes the graph, the object and the fact.
+    If ``change`` returns None, the update is lost."""
 
     def put_it(lab: LabParts) -> None:
         def tap(updates: Updates, _: str) -> Updates:
@@ -68,23 +65,23 @@ def on_facts(change: Callable[[Graph, Obj, Any], Any], kind: type) -> Put:
 
 
 class Policies:
-    """The policies that Typha heard of, with their objects."""
+    """The policies that Typha received, with their objects."""
 
     def __init__(self) -> None:
         self._objects: dict[PolicyKey, Obj] = {}
 
     def key_of(self, obj: Obj) -> PolicyKey | None:
-        """Return the key of the policy that an object is; None if the object is none."""
+        """Return the key of the policy that an object is; None if it is no policy."""
         uid = obj["metadata"]["uid"]
         found = (key for key, one in self._objects.items() if one["metadata"]["uid"] == uid)
         return next(found, None)
 
     def without(self, keys: Iterable[PolicyKey]) -> Updates:
-        """Return the updates by which policies go."""
+        """Return the updates that delete policies."""
         return [(self._objects.pop(key), None) for key in keys]
 
     def take(self, updates: Updates) -> Updates:
-        """Remember the policies in updates and forget those that go."""
+        """Store the policies in updates, and forget deleted policies."""
         for obj, fact in updates:
             if isinstance(fact, Policy):
                 self._objects[fact.key] = obj
@@ -94,8 +91,8 @@ class Policies:
 
 
 def on_policies(change: Callable[[Graph, Policies, Obj, Policy], Updates]) -> Put:
-    """Typha hears something else of a policy: ``change`` returns the updates in the place of its
-    own."""
+    """Change what Typha receives about a policy: ``change`` returns the updates in place of the
+    policy's own."""
 
     def put_it(lab: LabParts) -> None:
         there = Policies()
@@ -114,7 +111,7 @@ def on_policies(change: Callable[[Graph, Policies, Obj, Policy], Updates]) -> Pu
 
 
 def edited(graph: Graph, policy: Policy) -> bool:
-    """Return whether a policy gets other rules and nothing else."""
+    """Return whether a policy has other rules than before and is otherwise unchanged."""
     old = graph.policies.get(policy.key)
     return old is not None and old != policy and policy.same_place(old)
 

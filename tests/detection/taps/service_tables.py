@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of kube-proxies' tables: Services with other backends than they have, or without
-NodePorts."""
+"""Faults of kube-proxies' tables: wrong backends of Services, or no NodePorts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,8 +14,8 @@ from hybridlab.faults.model import NODE_OR_ALL, Entries, Fault, FaultType, Types
 TYPES = Types()
 Table = ServiceTable
 Way = Callable[[ServicePort, Table, Table | None], ServicePort]
-"""A port of a Service, the node's table, the table that was served before, to the port in its
-place."""
+"""Maps a port of a Service, the node's table and the table that was served before to the port that
+replaces it."""
 
 
 def _backends(which: Callable[[ServicePort], Iterable[Backend]]) -> Way:
@@ -35,10 +34,11 @@ def _as_first_port(port: ServicePort, table: Table, before: Table | None) -> Ser
 
 
 def _of_another(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
-    """The backends of the next Service, by address, that serve the same port and are none of this
-    one's; else its own.
+    """Return the port with the backends of the next Service, by address, that serves the same port
+    and shares no backend with this Service. Without such a Service, the port keeps its own
+    backends.
 
-    A Service without backends has none to give, and gets none.
+    Services without backends neither give nor get backends.
     """
 
     def served(one: ServicePort) -> set[tuple[str, int]]:
@@ -65,17 +65,18 @@ def _without_node_port(port: ServicePort) -> ServicePort:
 
 
 def _first_hundred(table: Table, node: str, before: Table | None) -> Table:
-    """Return the first ports of each namespace, as many as a hundred Services have."""
+    """Return the table with only the first ports of each namespace, as many as a hundred Services
+    have."""
     namespaces = groupby(table.ports, lambda port: port.name.partition("/")[0])
     return replace(table, ports=tuple(port for _, of in namespaces for port in islice(of, 300)))
 
 
 class NeverAgain:
-    """Services that have lost their last backend on a node get none any more."""
+    """Services that have lost their last backend on a node get no new backends."""
 
     def __init__(self) -> None:
         self._emptied: dict[str, set[str]] = {}
-        """Node to the ports of Services that have lost their last backend there."""
+        """Map each node to the ports of Services that have lost their last backend there."""
 
     def __call__(self, table: Table, node: str, before: Table | None) -> Table:
         emptied = self._emptied.setdefault(node, set())
@@ -94,7 +95,7 @@ class NeverReturns:
 
     def __init__(self) -> None:
         self._lost: dict[tuple[str, str], set[Backend]] = {}
-        """Node and port of a Service to the backends that went."""
+        """Map each node and port of a Service to the backends that went."""
 
     def __call__(self, table: Table, node: str, before: Table | None) -> Table:
         had = {port.name: set(port.backends) for port in before.ports} if before else {}
@@ -108,11 +109,12 @@ class NeverReturns:
 
 
 class SharedLost:
-    """A Service that goes, or loses a port, takes its backends from a node's other Services."""
+    """A Service that is deleted, or loses a port, takes its backends away from the node's other
+    Services."""
 
     def __init__(self) -> None:
         self._gone: dict[str, set[str]] = {}
-        """Node to the addresses of these backends."""
+        """Map each node to the addresses of the backends that are taken away."""
 
     def __call__(self, table: Table, node: str, before: Table | None) -> Table:
         there = {(port.cluster_ip, port.port) for port in table.ports}
@@ -133,7 +135,7 @@ class SharedLost:
 
 
 def _early(port: ServicePort) -> ServicePort:
-    """Return the port of a Service with session affinity as a later Windows build has it."""
+    """Return the port of a Service with session affinity as on a later Windows build."""
     return replace(port, sticky=0) if "/session-affinity-" in port.name else port
 
 
@@ -142,7 +144,7 @@ def _sticky_closed(port: ServicePort) -> Iterable[Backend]:
 
 
 def _everywhere(*, by_node_port: bool) -> Way:
-    """Leave no backend out: of NodePorts, or of ClusterIPs."""
+    """Ignore traffic policies, so that all backends are used: at NodePorts, or at ClusterIPs."""
 
     def way(port: ServicePort, *_: object) -> ServicePort:
         if port.name.endswith(" (external)") is not by_node_port:
@@ -153,7 +155,7 @@ def _everywhere(*, by_node_port: bool) -> Way:
 
 
 def _without_local(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
-    """Return the port without backends where the node has none for its NodePort."""
+    """Return the port without backends if the node has no backend for its NodePort."""
     twin = f"{port.name} (external)"
     empty = any(one.name == twin and not one.backends for one in table.ports)
     return replace(port, backends=()) if empty else port
@@ -166,7 +168,8 @@ def _udp_beside_tcp(port: ServicePort, table: Table, before: Table | None) -> Se
 
 
 def _published_left_out(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
-    """Leave out the backends of a Service that publishes all which no other Service has."""
+    """Return the port of a Service that publishes unready pods with only those backends that other
+    Services have, too."""
     if "/not-ready-too-" not in port.name:
         return port
     others = {
@@ -192,7 +195,7 @@ Tap = Callable[[Table, str, Table | None], Table]
 def _bent(
     lab: LabParts, identity: str, parameters: Mapping[str, str], told: str, make: Callable[[], Tap]
 ) -> Fault:
-    """A node's kube-proxy has other backends of Services than there are, or none of their
+    """Return a fault by which a node's kube-proxy has wrong backends of Services, or none of their
     NodePorts."""
     gate = lab.service_gate
     nodes = sorted(lab.nodes(parameters["node"]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All taps of the detection table by their names in rows, and the faults that only rows need."""
+"""All taps of the detection table by their names in rows, and the faults that only its rows
+need."""
 
 from __future__ import annotations
 
@@ -50,9 +51,10 @@ PUTS: dict[str, Put] = {
     **others.PUTS,
     ALL_BEHIND: lambda lab: None,
 }
-"""Name, and way where a tap has several, to what puts it at a lab's seams."""
+"""Map each tap's name (and way, if it has several) to the function that puts it at a lab's
+seams."""
 
 
 def taps(name: str) -> Taps:
-    """Return what a lab with one tap starts with; an empty name means a lab with none."""
+    """Return the additions with which a lab with one tap starts; an empty name means no tap."""
     return Taps(FAULTS, PUTS[name]) if name else Taps(FAULTS)

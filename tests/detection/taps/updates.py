@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps at updates that Typha receives: policies are replaced by others, and some updates are
-dropped."""
+"""Taps at the updates that Typha receives: policies that are read wrongly, and updates that are
+lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 
 def written(way: Callable[[Written, str], Written]) -> Put:
-    """Felix takes a policy for one that is written otherwise: ``way`` of its spec."""
+    """Let Felix read a policy as if it were written otherwise: ``way`` changes its spec."""
 
     def change(_: Graph, obj: Obj, policy: Policy) -> Policy:
         return from_spec(policy.key, way(policy.spec, policy.key.namespace), policy.types)
@@ -32,14 +32,14 @@ def written(way: Callable[[Written, str], Written]) -> Put:
 
 
 def of_namesakes(_: Graph, obj: Obj, policy: Policy) -> Policy:
-    """A policy of the run's selects pods of other namespaces too that have the labels that it
-    asks for."""
+    """Let a policy of the run also select pods of other namespaces with the labels that it
+    selects."""
     reaches = policy.key.namespace.startswith(RUN) and policy.spec.get("selector")
     return replace(policy, selector=parse(policy.spec["selector"])) if reaches else policy
 
 
 def read_selectors(change: Callable[[Selector], Selector]) -> Put:
-    """The selectors of policies and of their rules are taken for others."""
+    """Change the selectors of policies and of their rules."""
 
     def peer(one: Peer) -> Peer:
         return replace(
@@ -66,7 +66,7 @@ def read_selectors(change: Callable[[Selector], Selector]) -> Put:
 
 
 def without_negations(selector: Selector) -> Selector:
-    """A negation in a selector holds for everybody."""
+    """Return a selector in which every negation matches everything."""
     if isinstance(selector, Not) or (isinstance(selector, In) and selector.negated):
         return All()
     if isinstance(selector, And | Or):
@@ -75,7 +75,7 @@ def without_negations(selector: Selector) -> Selector:
 
 
 def with_labels_there(selector: Selector) -> Selector:
-    """A label that is to have another value has to be there."""
+    """Return a selector in which a label that must not have a value must exist."""
     if isinstance(selector, In) and selector.negated:
         return And((selector, Has(selector.label)))
     if isinstance(selector, Not):
@@ -86,7 +86,7 @@ def with_labels_there(selector: Selector) -> Selector:
 
 
 def namespace_labels_stay(lab: LabParts) -> None:
-    """Felix knows the labels alone that a namespace had when it came."""
+    """Let Felix know only the first labels of each namespace."""
     known: set[str] = set()
 
     def tap(updates: Updates, resource: str) -> Updates:
@@ -105,7 +105,7 @@ def namespace_labels_stay(lab: LabParts) -> None:
 
 
 def namesakes_collide(graph: Graph, there: Policies, obj: Obj, policy: Policy) -> Updates:
-    """A policy takes the place of one of its name in another namespace."""
+    """Let a policy replace a policy of the same name in another namespace."""
     own = policy.key
     rivals = [
         key
@@ -116,13 +116,13 @@ def namesakes_collide(graph: Graph, there: Policies, obj: Obj, policy: Policy) -
 
 
 def long_names_lost(_: Graph, obj: Obj, policy: Policy) -> Policy | None:
-    """A policy whose name is longer than a label's value may be is not heard of."""
+    """Lose a policy whose name is longer than a label's value may be."""
     return policy if len(policy.key.name.rpartition(".")[2]) <= 63 else None
 
 
 def kinds_collide(graph: Graph, there: Policies, obj: Obj, policy: Policy) -> Updates:
-    """A policy takes the place of one of its name and namespace that is of another kind,
-    whichever comes first."""
+    """Let a policy and a policy of another kind with the same name and namespace replace each
+    other: one of them stays, in whatever order they were created."""
     own = policy.key
     rivals = [
         key for key in graph.policies if (key.name, key.namespace) == (own.name, own.namespace)
@@ -133,14 +133,14 @@ def kinds_collide(graph: Graph, there: Policies, obj: Obj, policy: Policy) -> Up
 
 
 def tiers_by_name(_: Graph, obj: Obj, tier: TierFacts) -> TierFacts:
-    """A run's tiers go by their names, whatever their orders."""
+    """Order a run's tiers by their names instead of their orders."""
     ours = tier.name.startswith(RUN)
     return replace(tier, order=float(sum(map(ord, tier.name[-3:])))) if ours else tier
 
 
 def first_fact(kind: type, keep: Callable[[Any, Any], Any]) -> Put:
-    """Of an object that is edited Felix knows what it said when it came: ``keep`` takes what it
-    says, and said first."""
+    """Let Felix know only the first state of edited objects: ``keep`` takes the present fact and
+    the first fact."""
 
     def put_it(lab: LabParts) -> None:
         first: dict[str, Any] = {}
@@ -154,18 +154,18 @@ def first_fact(kind: type, keep: Callable[[Any, Any], Any]) -> Put:
 
 
 def first_labels(now: NetworkSet, first: NetworkSet) -> NetworkSet:
-    """Felix knows the labels alone that a NetworkSet had when it came."""
+    """Return a NetworkSet with its first labels."""
     return replace(now, labels=first.labels)
 
 
 def edits_ignored(graph: Graph, obj: Obj, policy: Policy) -> Policy | None:
-    """A policy of Kubernetes stays what it was when it came."""
+    """Ignore all edits of a Kubernetes policy."""
     known = policy.key in graph.policies and policy.key.kind == "KubernetesNetworkPolicy"
     return None if known else policy
 
 
 def removals_take_all(lab: LabParts) -> None:
-    """With a policy go all others of its namespace."""
+    """When a policy is deleted, delete all other policies of its namespace as well."""
     there = Policies()
 
     def tap(updates: Updates, _: str) -> Updates:
@@ -183,7 +183,7 @@ def removals_take_all(lab: LabParts) -> None:
 
 
 def ready_backends_alone(lab: LabParts) -> None:
-    """A rule that names a Service is about its backends that are ready, and no others."""
+    """Limit a rule that names a Service to the Service's ready backends."""
 
     def ready(obj: Obj) -> Obj:
         endpoints = [
@@ -216,4 +216,4 @@ PUTS: dict[str, Put] = {
     "missing-labels-equal-all": read_selectors(with_labels_there),
     "slices ready-alone": ready_backends_alone,
 }
-"""Name of a tap to what puts it."""
+"""Map the name of each tap to the function that puts it at its seam."""

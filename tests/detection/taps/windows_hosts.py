@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Windows hosts' own connections: hosts reach targets that they should not reach
-according to documents, or are refused."""
+"""Faults of Windows hosts' own connections: they reach targets that they are documented not to
+reach, or are refused there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REJECT = "reject with tcp reset"
 
 @TYPES.fault("host-reaches-all", "underlay", WINDOWS_OR_ALL)
 class HostReachesAll(Fault):
-    """The host of a Windows node reaches whatever its routes and Services lead to."""
+    """The host of a Windows node reaches every target to which its routes and Services lead."""
 
     shown = "nothing keeps the host of"
 
@@ -25,7 +25,7 @@ class HostReachesAll(Fault):
         self._nodes = lab.nodes_of("windows", parameters["node"])
 
     def rules(self) -> Sequence[tuple[str, str]]:
-        """Return the rules that replace those that keep a host from its targets."""
+        """Return the rules that replace those which block the host's traffic to some targets."""
         return ()
 
     async def inject(self) -> None:
@@ -41,7 +41,7 @@ class HostReachesAll(Fault):
             await self._lab.dataplane.set_fault_rules(node, HOST_RULES, rules)
 
     async def evidence(self) -> list[str]:
-        """Return the nodes whose hosts are kept from nothing by dropped packets."""
+        """Return the nodes whose hosts no rule blocks by dropping packets."""
         found = {node: await self._lab.dataplane.fault_rules(node) for node in self._nodes}
         return [
             f"{self.shown} {node}"
@@ -52,7 +52,8 @@ class HostReachesAll(Fault):
 
 @TYPES.fault("host-refused", "underlay", WINDOWS_OR_ALL)
 class HostRefused(HostReachesAll):
-    """Targets that the host of a Windows node does not reach refuse its connections instead."""
+    """Targets that the host of a Windows node cannot reach refuse its connections instead of
+    ignoring them."""
 
     shown = "connections are refused to the host of"
 

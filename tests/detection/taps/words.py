@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to misread a policy: functions from a policy's spec, in Calico's words, to another spec."""
+"""Ways to misread a policy: each maps a policy's spec, in Calico's words, to another spec."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 Written = Mapping[str, Any]
 """A policy's spec, or one of its rules or peers, in Calico's words."""
 RUN = "calico-demo"
-"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that
-would end the run."""
+"""The beginning of the names of a run's namespaces. The lab's own policies stay unchanged if a
+misreading would end the run."""
 
 
 def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
@@ -48,14 +48,14 @@ def either_selector(spec: Written, _: str) -> Written:
 
 
 def accounts_of_everybody(spec: Written, _: str) -> Written:
-    """A rule for service accounts is for everybody."""
+    """Let a rule for service accounts apply to everybody."""
     return _with_peers(
         spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"}
     )
 
 
 def accounts_of_nobody(spec: Written, _: str) -> Written:
-    """No pod has a service account: a rule for some is for nobody."""
+    """Treat pods as having no service account: a rule for accounts applies to nobody."""
 
     def changed(peer: Written) -> Written:
         if not peer.get("serviceAccounts"):
@@ -70,7 +70,7 @@ def accounts_of_nobody(spec: Written, _: str) -> Written:
 
 
 def all_namespaces_the_own(spec: Written, _: str) -> Written:
-    """A rule's selector of all namespaces is taken for none: it is about the policy's own
+    """Ignore a rule's selector of all namespaces, so that the rule is about the policy's own
     namespace."""
     return _with_peers(
         spec,
@@ -82,7 +82,7 @@ def all_namespaces_the_own(spec: Written, _: str) -> Written:
 
 
 def all_pods_nobody(spec: Written, namespace: str) -> Written:
-    """A policy of the run's that is for all pods of its namespace is for none."""
+    """Let a policy of the run that selects all pods of its namespace select none."""
     from hybridlab.policy.label_selectors import PODS_ONLY
 
     is_for_all = namespace.startswith(RUN) and spec.get("selector") in {PODS_ONLY, "all()"}
@@ -90,12 +90,13 @@ def all_pods_nobody(spec: Written, namespace: str) -> Written:
 
 
 def untracked_at_pods(spec: Written, _: str) -> Written:
-    """An untracked policy, and one before DNAT, is taken for one without these words."""
+    """Treat an untracked policy, or a policy before DNAT, as an ordinary policy."""
     return {key: value for key, value in spec.items() if key not in {"doNotTrack", "preDNAT"}}
 
 
 def on_forward_at_no_pods(spec: Written, _: str) -> Written:
-    """A policy on forwarded traffic alone is taken for one for hosts: it selects no pod."""
+    """Treat a policy that is only for forwarded traffic as a policy for hosts: it selects no
+    pod."""
     on_forward_alone = (
         spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
     )
@@ -103,12 +104,12 @@ def on_forward_at_no_pods(spec: Written, _: str) -> Written:
 
 
 def rules(made: Callable[[Written], Iterable[Written]]) -> Callable[[Written, str], Written]:
-    """Each rule is taken for others, or for none."""
+    """Return a misreading that replaces each rule by other rules, or by none."""
     return lambda spec, _: _with_rules(spec, made)
 
 
 def peers(changed: Callable[[Written], Written]) -> Callable[[Written, str], Written]:
-    """Both ends of each rule are read as other ends."""
+    """Return a misreading that changes both ends of each rule."""
     return lambda spec, _: _with_peers(spec, changed)
 
 
@@ -117,7 +118,7 @@ def _without(given: Written, *keys: str) -> Written:
 
 
 def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written, str], Written]:
-    """The rules of each direction, as a list, are taken for another."""
+    """Return a misreading that changes the list of rules of each direction."""
     return lambda spec, _: {
         **spec,
         **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)},
@@ -125,7 +126,7 @@ def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written,
 
 
 def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
-    """The texts of a policy's selectors, and of its rules', are taken for others."""
+    """Return a misreading that changes the texts of the selectors of a policy and its rules."""
 
     def of(given: Written) -> Written:
         return {
@@ -137,22 +138,22 @@ def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
 
 
 def egress_of_global_lost(spec: Written, namespace: str) -> Written:
-    """A policy without a namespace has no rules for egress."""
+    """Remove the egress rules of a policy without a namespace."""
     return spec if namespace else _without(spec, "egress")
 
 
 def orders_reversed(spec: Written, _: str) -> Written:
-    """The higher order goes first."""
+    """Reverse the orders: the higher order comes first."""
     return spec if spec.get("order") is None else {**spec, "order": -spec["order"]}
 
 
 def order_0_is_none(spec: Written, _: str) -> Written:
-    """An order of 0 is taken for none."""
+    """Treat an order of 0 as a missing order."""
     return _without(spec, "order") if spec.get("order") == 0 else spec
 
 
 def orders_as_texts(spec: Written, _: str) -> Written:
-    """Orders compare as texts do: 1000 is before 30."""
+    """Compare orders as texts: 1000 comes before 30."""
     order = spec.get("order")
     return (
         spec
@@ -162,7 +163,7 @@ def orders_as_texts(spec: Written, _: str) -> Written:
 
 
 def in_default_tier_lost(spec: Written, _: str) -> Written:
-    """A policy that names the default tier selects no pod."""
+    """Let a policy that names the default tier select no pod."""
     return {**spec, "selector": "!all()"} if spec.get("tier") == "default" else spec
 
 
@@ -178,7 +179,7 @@ def _ranges(changed: Callable[[int, int], str]) -> Callable[[Written], Written]:
 
 
 def _protocol(given: Callable[[Any], bool], taken: str | None) -> Callable[[Written, str], Written]:
-    """A protocol is taken for another; None: for any."""
+    """Return a misreading that replaces a protocol by another; None: by any protocol."""
 
     def made(rule: Written) -> list[Written]:
         if not given(rule.get("protocol")):
@@ -189,7 +190,7 @@ def _protocol(given: Callable[[Any], bool], taken: str | None) -> Callable[[Writ
 
 
 MOST = 15
-"""Ports that iptables' multiport takes."""
+"""The maximum number of ports in iptables' multiport."""
 
 
 def _first(key: str) -> Callable[[Written, str], Written]:
@@ -291,4 +292,4 @@ WAYS: dict[str, Callable[[Written, str], Written]] = {
         )
     ),
 }
-"""Ways to misread what a policy says."""
+"""Map the name of each misreading to its function."""

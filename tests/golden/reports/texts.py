@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts that comparisons, gates and reruns print for the stored reports, as files: ``python -m
-tests.golden.reports.texts`` writes them again.
+"""The output of comparisons, gates and reruns for the stored reports, as text files.
 
-The sets of claims here are frozen, so that the texts change only with the rules and not with the
-suite's tests.
+``python -m tests.golden.reports.texts`` writes the files again. The sets here are frozen, so that
+the texts change only with the rules and not with the suite's tests.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ POLICY_RULES = GateSet(
         Demand(claim="XPOL-14", parts=("linux server", "windows server")),
     ),
 )
-"""What releases as they were shipped break."""
+"""Claims that unmodified Calico releases violate."""
 SHIPPED = ("v3.31-as-shipped", "v3.32-as-shipped")
 COMPARED = (
     SHIPPED,
@@ -50,18 +49,18 @@ COMPARED = (
 
 
 def stored(name: str) -> Report:
-    """One of the reports."""
+    """Return one of the stored reports."""
     with gzip.open(FOLDER / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         return parse(json.load(file), name)
 
 
 def names() -> list[str]:
-    """Of all reports."""
+    """Return the names of all reports."""
     return sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """File name and content."""
+    """Yield the file names with their contents."""
     for old, new in COMPARED:
         found = compare(stored(old), stored(new))
         yield f"diff-{old}-{new}.txt", f"{as_text(found)}exit code {found.exit_code}\n"
@@ -83,7 +82,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Write them."""
+    """Write the files."""
     for name, content in texts():
         (FOLDER / name).write_text(content, encoding="utf-8")
 

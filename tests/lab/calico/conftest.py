@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico over a real data plane: an API in this process, labd's namespaces, and attempts that
-are made from the pods."""
+"""Calico over a real data plane: an API in the process, labd's namespaces, and connection attempts
+of pods."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _no_containers(pod: Obj, container: str) -> None:
 
 
 class CountingChannel:
-    """Counts policy updates when they come and when they are done."""
+    """Counts policy updates: once when they are sent and once when they are done."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -56,7 +56,7 @@ class CountingChannel:
 
 
 class CalicoLab:
-    """Six nodes, and pods as a test wants them."""
+    """A cluster of six nodes with the pods that a test adds."""
 
     def __init__(
         self, runner: asyncio.Runner, channel: Channel, *overrides: str, profile: str = "default"
@@ -112,14 +112,14 @@ class CalicoLab:
                 await asyncio.sleep(0.001)
 
     async def settled(self) -> None:
-        """Felix has nothing left to do: nothing was programmed for a while, and then for another."""
+        """Wait until nothing has been programmed in two consecutive intervals."""
         seen, quiet = -1, 0
-        while quiet < 2:  # what a busy machine does late may come after one
+        while quiet < 2:  # on a busy machine, more work may follow after one quiet interval
             quiet, seen = quiet + 1 if seen == self.counting.updates else 0, self.counting.updates
             await asyncio.sleep(0.05)
 
     def start_felix(self, node: str) -> None:
-        """Start it unless it runs; returns when it has programmed what it finds."""
+        """Start a node's Felix unless it runs; return when Felix has programmed everything."""
 
         async def start() -> None:
             self.calico.felix_started(node)
@@ -142,7 +142,8 @@ class CalicoLab:
         change = {"metadata": {"annotations": attachment.annotations}}
         self.pods[name] = await self.client.patch("pods", name, change, namespace)
         self.addresses[name] = attachment.address
-        address = {"status": {"podIP": attachment.address}}  # other plugins' pods have nothing else
+        # pods of other plugins have no other entry
+        address = {"status": {"podIP": attachment.address}}
         await self.client.patch("pods", name, address, namespace, subresource="status")
         await self.settled()
 
@@ -159,7 +160,7 @@ class CalicoLab:
     def policy(
         self, spec: Obj, resource: str = POLICIES, namespace: str | None = "demo", name: str = "p"
     ) -> Iterator[None]:
-        """A policy for the length of the block."""
+        """Apply a policy for the length of the block."""
         meta = {"name": name, **({"namespace": namespace} if namespace else {})}
         self.run(self.client.create(resource, {"metadata": meta, "spec": spec}))
         self.run(self.settled())
@@ -187,9 +188,10 @@ class CalicoLab:
     def attempt(
         self, source: str, target: str, port: int = PORT, *, by: tuple[str, int] | None = None
     ) -> str:
-        """One TCP connection between pods: the source that the target saw, or ``timed out``, or an error's name.
+        """Open one TCP connection between pods. Return the source that the target received, or
+        ``timed out``, or the name of an error.
 
-        ``by``: address and port of a Service in front of the target, to go there by it.
+        ``by``: the address and port of a Service through which the connection goes.
         """
         with self.socket(target) as listener, self.socket(source) as client:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -208,7 +210,8 @@ class CalicoLab:
     def datagram_passes(
         self, source: str, target: str, size: int, port: int = PORT, *, whole: bool = True
     ) -> bool:
-        """An IPv4 packet of this size arrives, unfragmented if it is to be ``whole``."""
+        """Return whether an IPv4 packet of this size arrives; with ``whole``, it must not be
+        fragmented."""
         with (
             self.socket(target, socket.SOCK_DGRAM) as server,
             self.socket(source, socket.SOCK_DGRAM) as client,
@@ -223,7 +226,7 @@ class CalicoLab:
                 return False
 
     def reaches(self, source: str, target: str, port: int = PORT) -> bool:
-        """The target answers; anything but a connection or silence is an error."""
+        """Return whether the target answers; any result but a connection or silence is an error."""
         outcome = self.attempt(source, target, port)
         assert outcome == "timed out" or outcome[0].isdigit(), outcome
         return outcome != "timed out"
@@ -231,7 +234,7 @@ class CalicoLab:
 
 @contextlib.contextmanager
 def calico_lab(*overrides: str, profile: str = "default") -> Iterator[CalicoLab]:
-    """A lab of a profile with some of its fields set otherwise."""
+    """Run a lab of a profile with these changed fields."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
@@ -244,7 +247,8 @@ def calico_lab(*overrides: str, profile: str = "default") -> Iterator[CalicoLab]
 
 
 def six_pods(lab: CalicoLab) -> CalicoLab:
-    """Two Linux pods, two Windows pods, each on a node of its own, and a second one beside the first of each."""
+    """Add two Linux and two Windows pods, each on its own node, and a second pod beside the first
+    pod of each system."""
     for name, node in (
         ("l1", "linux-1"),
         ("l2", "linux-2"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole lab without its HTTPS server: real labd, data plane and runtime, Calico, the API in
+"""A whole lab without the HTTPS server: real labd, data plane and runtime, Calico, the API in
 memory, the control plane."""
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
 from tests.unit.hybridlab.builders import is_ready
 
 FELIX = {"calico-node": "calico-node", "calico-node-windows": "felix"}
-"""Label k8s-app to the container in which Felix runs."""
+"""Map the label k8s-app to the container in which Felix runs."""
 
 
 class Collected:
-    """A channel of an exec, as text."""
+    """A channel of an exec that collects the data."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -41,10 +41,10 @@ class Collected:
 
 
 class WholeLab:
-    """Use it in ``async with``."""
+    """The lab; use it in ``async with``."""
 
     def __init__(self, profile: Profile, *, patient: bool = False) -> None:
-        """``patient``: containers have all the time that their pods give them to end."""
+        """Set up the lab. ``patient``: containers get all the time to end that their pods allow."""
         self.profile = profile
         self._labd = launch(
             LabdSettings(applet_settings={} if patient else {"stop_grace_max_ms": 200})

@@ -3,7 +3,7 @@
 that send traffic in it.
 
 The tests act *as* pods: labd gives them sockets that were created in a pod's namespace. One lab
-serves all tests of a module; a test that changes policy, services or faults restores them.
+serves all tests of a module; a test that changes policy, services or faults undoes its changes.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ T = TypeVar("T")
 POOL = "192.168.0.0/16"
 OPEN = EndpointProgram()
 DENIED_SECONDS = 1.3
-"""Longer than the first retransmission of a SYN (1 s, RFC 6298): a packet that a busy machine loses is no denial."""
+"""s. Longer than the first retransmission of a SYN (1 s, RFC 6298), so that a packet that a busy
+machine loses does not count as a denial."""
 
 
 @dataclass(frozen=True)
 class TestNode:
-    """What a node of the test lab has."""
+    """The properties of a node of the test lab."""
 
     spec: NodeSpec
     block: str
@@ -57,14 +58,15 @@ class TestNode:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an attempt came to: ``open`` with the source that the server saw, or the error's name."""
+    """The result of an attempt: ``open`` with the source that the server received, or the name of
+    the error."""
 
     outcome: str
     source: str = ""
 
 
 class Lab:
-    """The lab, and attempts in it."""
+    """The lab, with methods for attempts in it."""
 
     def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
         self.runner = runner
@@ -133,7 +135,7 @@ class Lab:
 
     @contextlib.contextmanager
     def policy(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> Iterator[None]:
-        """The program for the length of the block, then open again."""
+        """Give the pod a program for the length of the block; then open it again."""
         self.program(pod, program, **sets)
         try:
             yield
@@ -152,7 +154,8 @@ class Lab:
         node_ports: dict[str, str] | None = None,
         host_ports: dict[str, ServicePort] | None = None,
     ) -> Iterator[None]:
-        """These services on every node for the length of the block; node to the sources and the host port it has."""
+        """Set these services on every node for the length of the block. ``snat``, ``node_ports``
+        and ``host_ports`` map nodes to their source addresses and host ports."""
         self.run(self._services(ports, snat or {}, node_ports or {}, host_ports or {}))
         try:
             yield
@@ -177,7 +180,7 @@ class Lab:
 
     @contextlib.contextmanager
     def fault(self, scope: str, *rules: tuple[str, str]) -> Iterator[None]:
-        """Fault rules named ``test`` for the length of the block."""
+        """Set fault rules named ``test`` for the length of the block."""
         self.run(self.plane.set_fault_rules(scope, "test", rules))
         try:
             yield
@@ -191,7 +194,7 @@ class Lab:
 
     @contextlib.contextmanager
     def listening(self, *where: str, port: int = 8080) -> Iterator[dict[str, Socket]]:
-        """TCP listeners in these sandboxes."""
+        """Open TCP listeners in these sandboxes."""
         with contextlib.ExitStack() as opened:
             listeners = {}
             for name in where:
@@ -203,7 +206,7 @@ class Lab:
             yield listeners
 
     def attempt(self, source: str, address: str, port: int, *listeners: Socket) -> Answer:
-        """One TCP connection from a sandbox; whichever listener gets it tells the source it saw."""
+        """Open one TCP connection from a sandbox. The listener that accepts it shows the source."""
         with self.socket(source) as client:
             try:
                 client.connect((address, port))
@@ -220,7 +223,7 @@ class Lab:
             return Answer("open")
 
     def outcomes(self, target: str, *sources: str) -> list[str]:
-        """The outcome for each source, all tried at once, to a pod's port 8080."""
+        """Connect from all sources at once to a pod's port 8080, and return the outcome of each."""
         with (
             contextlib.ExitStack() as opened,
             self.listening(target),
@@ -243,13 +246,14 @@ class Lab:
             return results
 
     def tcp(self, source: str, target: str) -> Answer:
-        """From one sandbox to a pod's port 8080."""
+        """Connect from a sandbox to a pod's port 8080."""
         with self.listening(target) as listeners:
             return self.attempt(source, self.address(target), 8080, listeners[target])
 
 
 def _node(name: str, number: int) -> TestNode:
-    """Node number N: 10.0.0.10+N, block 192.168.1.64*(N-1)/26, tunnel address .0 on Linux and .1 on Windows."""
+    """Return node N: address 10.0.0.10+N, block 192.168.1.64*(N-1)/26, tunnel address .0 on Linux
+    and .1 on Windows."""
     windows = name.startswith("w")
     base = 64 * (number - 1)
     tunnel = Tunnel(
@@ -266,7 +270,7 @@ def _node(name: str, number: int) -> TestNode:
         address=f"10.0.0.{10 + number}",
         prefix_length=24,
         tunnel=tunnel,
-        reset="both" if name == "w2" else "remote",  # one of each
+        reset="both" if name == "w2" else "remote",  # the two Windows nodes differ in this setting
     )
     return TestNode(spec=spec, block=f"192.168.1.{base}/26", tunnel=tunnel)
 
@@ -276,7 +280,7 @@ LabType = TypeVar("LabType", bound=Lab)
 
 @contextlib.contextmanager
 def labd_lab(kind: Callable[[asyncio.Runner, Channel], LabType]) -> Iterator[LabType]:
-    """A lab of this kind, built, behind a labd of its own."""
+    """Build a lab of this kind over its own labd."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:

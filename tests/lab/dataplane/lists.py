@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the ACL list for a Windows node that makes the same decisions as a Linux program.
+"""ACL lists for Windows nodes that decide as given Linux programs do.
 
-Only for the programs of these tests: one tier in each direction, no negation, and sets written out.
+This works only for the programs of these tests: one tier per direction, no negation, and sets with
+all members given.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 
 
 def with_list(program: EndpointProgram, sets: Sets | None = None) -> EndpointProgram:
-    """The program with its list, for either system."""
+    """Return the program together with its list, so that it works on both systems."""
     entries = [
         *_entries(program.ingress, "In", sets or {}),
         *_entries(program.egress, "Out", sets or {}),
@@ -57,7 +58,8 @@ def _number(match: Match) -> int:
 
 
 def _addresses(match: Match, sets: Sets) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Source and destination; None: an empty set, which nothing is in."""
+    """Return source and destination addresses; None for a set without members, which matches
+    nothing."""
     assert match == Match(**{k: getattr(match, k) for k in _SAID}), (
         "a list has no words for the rest"
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin that makes a test reach its limit just after a phase of a disruption has begun.
+"""A plugin that makes a test exceed its time limit just after a phase of a disruption has begun.
 
-``OVER_LIMIT`` has the module, class and method that begin the phase, and how many calls pass
-before; then ``now`` if the limit is reached before the method does anything.
+``OVER_LIMIT`` has the module, class and method that begin the phase, and the number of calls that
+pass before. If ``now`` follows, the limit is exceeded before the method does anything.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import signal
 from typing import Any
 
 SOON = 0.05
-"""s.  The phase is under way by then, and none is over."""
+"""s. After this time every phase is under way, and none is over."""
 
 
 def pytest_configure() -> None:
-    """Take the method's place."""
+    """Replace the method."""
     module, owner, name, passes, *now = os.environ["OVER_LIMIT"].split()
     place = getattr(importlib.import_module(module), owner)
     real = getattr(place, name)

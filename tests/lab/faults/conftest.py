@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault as users meet it: injected from outside, noticed by commands that run in pods, gone
-when it is healed.
+"""Every fault as a user experiences it: injected from outside, noticed by commands in pods, and
+gone after it is healed.
 
-The kernel tests next door show each mechanism. These tests show that a whole lab obeys its control
-socket and its command. Every effect is checked before (absent), during (present) and after (absent
-again).
+The kernel tests in the neighbouring folders show each mechanism. These tests show that a complete
+lab obeys its control socket and its command. Every effect is checked three times: absent before,
+present during, and absent after the fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.lab.lab_process import running_lab
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """A lab of its own for each file."""
+    """Provide one lab for each file."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on the PATH")
     with running_lab(tmp_path_factory.mktemp("faults")) as lab:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab with the pods that notice the faults."""
+"""A lab with pods in which the effects of faults are noticed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NOT_ENFORCED_ON = "linux-2"
 
 
 SETTLED_WITHIN = 10.0
-"""Seconds; far above what it takes, so that only a change that never comes is caught."""
+"""s. Far longer than necessary, so that only a change that never happens exceeds it."""
 
 
 def pod(
     name: str, node: str, image: str = AGNHOST, arguments: str = "[netexec, --http-port=8080]"
 ) -> str:
-    """A pod on a node; agnhost tells its clients which address they came from."""
+    """Return the manifest of a pod on a node; its agnhost reports the address of each client."""
     return f"""\
 apiVersion: v1
 kind: Pod
@@ -70,14 +70,14 @@ spec: {podSelector: {}, policyTypes: [Ingress]}
 
 @dataclass
 class Town:
-    """A lab with the pods that the faults are felt by."""
+    """A lab with the pods that show the effects of faults."""
 
     lab: RunningLab
     control: Path
     addresses: dict[str, str] = field(default_factory=dict)
 
     def address(self, name: str) -> str:
-        """A pod's address."""
+        """Return a pod's address."""
         if name not in self.addresses:
             self.addresses[name] = self.lab.kubectl(
                 "get", "pod", name, "-o", "jsonpath={.status.podIP}"
@@ -85,20 +85,21 @@ class Town:
         return self.addresses[name]
 
     def run(self, *command: str, pod: str = "client") -> subprocess.CompletedProcess[str]:
-        """A command in a pod."""
+        """Run a command in a pod."""
         return self.lab.kubectl("exec", pod, "--", *command, check=False)
 
     def fetch(self, host: str) -> str | None:
-        """The client's address as the server at ``host`` sees it; None: no answer within a second."""
+        """Return the client's address as the server at ``host`` reports it; None: no answer within
+        a second."""
         done = self.run("wget", "-T", "1", "-qO-", f"http://{host}/clientip")
         return done.stdout.rpartition(":")[0] if done.returncode == 0 else None
 
     def reaches(self, name: str) -> bool:
-        """Whether the client gets an answer from a pod at its address."""
+        """Return whether the client gets an answer from a pod at its address."""
         return self.fetch(f"{self.address(name)}:8080") is not None
 
     def ask(self, **request: Any) -> Any:
-        """One request over the control socket; its result."""
+        """Send one request to the control socket and return its result."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(30)
             connection.connect(str(self.control))
@@ -110,7 +111,7 @@ class Town:
 
     @contextmanager
     def fault(self, name: str, **parameters: str) -> Iterator[str]:
-        """Inject over the control socket, heal on leaving."""
+        """Inject a fault by the control socket for the length of the block."""
         identity = self.ask(op="inject", fault=name, parameters=parameters)["id"]
         try:
             yield identity
@@ -119,7 +120,8 @@ class Town:
 
     @contextmanager
     def deny_all(self) -> Iterator[None]:
-        """No pod of the namespace may be reached; back to open, and seen so, on leaving."""
+        """Deny all traffic to the namespace's pods for the length of the block; afterwards wait
+        until they are open again."""
         self.lab.kubectl("apply", "-f", "-", stdin=DENY_ALL)
         try:
             yield

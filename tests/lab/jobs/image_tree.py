@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the file tree of the Containerfile's image without a container engine or a network.
+"""The file tree that the Containerfile makes, built without a container engine and without a
+network.
 
 The wheel is built from the files of the checkout. The judge's dependencies are copied from this
-environment; the image's build takes the same versions from the lock.
+environment, whereas the image's build takes the same versions from the lock.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PROJECT = "calico-windows-conformance"
 _WRITING = {"PATH": "/usr/bin:/bin"}
-"""The environment of a build: nothing forbids bytecode."""
+"""The environment of a build: no variable in it forbids bytecode."""
 
 
 def build(folder: Path) -> Path:
-    """Return the folder that the image has as ``/opt/suite``."""
+    """Return the folder that is ``/opt/suite`` in the image."""
     source = folder / "source"
     for name in subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -63,7 +64,7 @@ def build(folder: Path) -> Path:
 
 
 def needed(name: str) -> set[str]:
-    """Return a distribution and all that it depends on here, without its extras."""
+    """Return the name of a distribution and of all its dependencies here, without its extras."""
     found: set[str] = set()
     left = [name]
     while left:
@@ -89,7 +90,7 @@ def _normal(name: str) -> str:
 
 
 def _copy(name: str, packages: Path) -> None:
-    """Copy a distribution's files, without programs beside the packages."""
+    """Copy the files of a distribution, except programs outside its packages."""
     for file in metadata.files(name) or ():
         if ".." in file.parts or "__pycache__" in file.parts:
             continue

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a process in the surroundings of a container of the Job's pod, without a container engine.
+"""A process in the surroundings of a container of the Job's pod, without a container engine.
 
-It has a mount namespace with a ServiceAccount's files and a ``/tmp`` of its own, a read-only root,
-the user of the image, the environment of the Job and no HOME. The network is this machine's, since
-a lab's API server listens there.
+It has a mount namespace with a ServiceAccount's files and its own ``/tmp``, a root that it cannot
+write to, the user of the image, the environment of the Job, and no HOME. The network is this
+machine's, because a lab's API server listens there.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ exec unshare --user --map-user=$OWN --map-group=$OWN env -i "$@"
 
 @dataclass
 class Pod:
-    """What kubelets give a pod of a ServiceAccount."""
+    """The surroundings that a kubelet gives a pod of a ServiceAccount."""
 
     server: str
     authority: str
     token: str
     folder: Path
-    """For the results, which the container may write to."""
+    """The folder of the results, to which the container may write."""
     node: str = "linux-1"
     address: str = "10.0.0.11"
     environment: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Pod:
     """The image's entry point."""
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """Return the command that starts a container's process, which then is this process."""
+        """Return the command that enters the container and then becomes the container's process."""
         files = self.folder / "account"
         files.mkdir(exist_ok=True)
         (files / "token").write_text(self.token)
@@ -92,7 +92,7 @@ class Pod:
         return self.folder / "results"
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start the suite's program in it."""
+        """Start the suite's program in the container."""
         return subprocess.Popen(
             self.command([*self.program, *words]),
             cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small lab, and a run's way of changing it."""
+"""A small lab, and the means by which a run changes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ ROWS = (
         by_hand="heal it",
     ),
 )
-"""Beside what the suite changes: enough of each kind to try the journal with."""
+"""Changes in addition to the suite's own, so that each kind of entry in the journal can be
+tried."""
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def journal(kube: Kube) -> Iterator[Journal]:
 
 @pytest.fixture
 def begin(kube: Kube, journal: Journal) -> Callable[..., Journalled]:
-    """A test's journalled changes, as each process of the run would begin them."""
+    """Return a function that begins journalled changes, as each process of a run does."""
 
     def begin(
         check: Callable[[], None] = lambda: None, **healers: Callable[[str, dict[str, Any]], None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces that a lab could leave on a machine: processes, namespaces, mounts, links."""
+"""Everything that a lab could leave on a machine: processes, namespaces, mounts, links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NAMESPACE = re.compile(r"^(net|mnt|user|pid|uts):\[\d+\]$")
 
 
 def namespaces_of(pid: int) -> set[str]:
-    """Namespaces a process is in or holds by descriptor, as ``net:[4026531840]``; empty when it is gone."""
+    """Return the namespaces that a process is in or holds by descriptor, as ``net:[4026531840]``;
+    empty if the process is gone."""
     found: set[str] = set()
     for folder in (f"/proc/{pid}/ns", f"/proc/{pid}/fd"):
         try:
@@ -34,10 +35,10 @@ def namespaces_of(pid: int) -> set[str]:
 
 @dataclass(frozen=True)
 class Traces:
-    """A running lab's processes and the namespaces that are its own."""
+    """The processes of a running lab, and the namespaces that belong only to it."""
 
     processes: dict[int, str]
-    """pid to role: ``up``, ``waiter``, ``labd`` ..."""
+    """Map each pid to its role: ``up``, ``waiter``, ``labd`` ..."""
     namespaces: frozenset[str]
     mounts: str
     links: tuple[str, ...]
@@ -57,8 +58,8 @@ class Traces:
             if psutil.pid_exists(pid)
         ]
         for pid in psutil.pids():
-            # The kernel gives numbers of namespaces that are gone to new ones, so those of other labs may look like
-            # this one's; a process of this lab is in its user namespace.
+            # The kernel may give the number of a deleted namespace to a new namespace of another
+            # lab. A process of this lab is also in its user namespace, which is checked as well.
             if _user_namespace(pid) in self.namespaces:
                 found += [
                     f"{namespace} held by process {pid}"
@@ -72,7 +73,8 @@ class Traces:
 
 
 def of(pid: int) -> Traces:
-    """Traces of the lab whose command has this pid.  Its own children first: waiter, labd, then what labd runs."""
+    """Return the traces of the lab whose command has this pid: first its own children (waiter,
+    labd), then the processes that labd runs."""
     mine = namespaces_of(os.getpid()) | namespaces_of(1)
     processes, namespaces = {pid: "up"}, set(namespaces_of(pid))
     roles = ["waiter", "labd"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start a lab as an ordinary user from a test that runs as root.
 
-This needs an interpreter of the same Python version outside any home, which an ordinary user can
-execute. The lab's packages, and libraries that were fetched for it, are copied to a folder that
-this user can read.
+This needs an interpreter of the same Python version outside any home, which the ordinary user can
+execute. The lab's packages, and libraries that were fetched for this interpreter, are copied to a
+folder that this user can read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from pathlib import Path
 from hybridlab.kernel.libnftables import FETCHED
 
 UID = 65534
-"""nobody: exists everywhere and owns nothing."""
+"""The user nobody, who exists everywhere and owns nothing."""
 
 
 @dataclass(frozen=True)
 class Unprivileged:
-    """How to start an interpreter as an ordinary user, and where that user may write."""
+    """The command that starts an interpreter as an ordinary user, and a folder to which this user
+    may write."""
 
     launcher: tuple[str, ...]
     environment: dict[str, str]
@@ -33,7 +34,7 @@ class Unprivileged:
 
 
 def unprivileged_launcher(directory: Path) -> Unprivileged | str:
-    """The launcher, or in words why there is none."""
+    """Return the launcher, or the reason why there is none."""
     interpreter = _interpreter()
     if interpreter is None:
         wanted = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -60,7 +61,8 @@ def unprivileged_launcher(directory: Path) -> Unprivileged | str:
         "TMPDIR": str(home),
         "HOME": str(home),
     }
-    if FETCHED.exists():  # beside this interpreter, where the other one does not look
+    # libraries beside this interpreter, which the other interpreter does not find
+    if FETCHED.exists():
         environment["LD_LIBRARY_PATH"] = str(shutil.copytree(FETCHED, directory / "libraries"))
     return Unprivileged((interpreter, "-c", drop, interpreter), environment, home)
 
@@ -99,7 +101,8 @@ def _distributions(root: str) -> list[str]:
 
 
 def _requirements(name: str, extra: str = "") -> list[str]:
-    """Return what a distribution needs here; with an extra, what that alone adds."""
+    """Return the requirements of a distribution that apply here; with an extra, only the
+    requirements that the extra adds."""
     needed = []
     for line in metadata.requires(name) or []:
         requirement, _, marker = line.partition(";")
@@ -109,7 +112,7 @@ def _requirements(name: str, extra: str = "") -> list[str]:
             try:
                 metadata.distribution(match.group())
             except metadata.PackageNotFoundError:
-                continue  # its marker does not apply here
+                continue  # the requirement's marker does not apply here
             needed.append(match.group())
     return needed
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of the golden tables in real namespaces: the pods of its Windows node, and everybody
-who sends to them.
+"""The world of the golden tables in real namespaces: the pods of its Windows node, and all pods
+that send to them.
 
-Policy goes from objects through the graph and a node's own policy source to the data plane, as a
-Felix programs it. Pods have the table's addresses, so that packets can be compared with the table's
-verdicts.
+Policy goes from objects through the graph and a node's own policy source to the data plane, as in a
+Felix. Pods have the addresses of the table, so that the table's verdicts can be compared with real
+packets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tests.golden.policy_tables import World
 TCP, UDP = 6, 17
 PORTS = {TCP: (80, 81, 443, 8080, 9000, 65535), UDP: (53, 80)}
 ASKED, PEERS = "asked", "peers"
-"""Nodes: the one whose pods have policy, and the one where all others are."""
+"""The two nodes: the pods of ``asked`` have policy, and all other pods are on ``peers``."""
 BLOCKS = {
     ASKED: ("10.65.1.0/24",),
     PEERS: ("10.65.2.0/24", "192.0.2.9/32", "198.51.100.7/32", "203.0.113.50/32"),
@@ -54,7 +54,7 @@ ADDRESSES = {ASKED: "172.16.0.4", PEERS: "172.16.0.5"}
 OUTSIDE = ("192.0.2.9", "198.51.100.7", "203.0.113.50")
 DENIED_SECONDS = 0.4
 PATIENCE_SECONDS = 3.0
-"""For what has to come through: SYNs are sent again after 1 s."""
+"""s. The time limit for packets that must arrive: a SYN is sent again after 1 s."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,21 @@ class Opening:
 
 
 class GoldenLab:
-    """One lab; its asked node has one operating system."""
+    """A lab whose asked node has one operating system."""
 
     def __init__(self, channel: Channel, plane: Dataplane, world: World, os: OS) -> None:
         self._channel, self._plane, self._world, self._os = channel, plane, world, os
         self.ids = {pod["metadata"]["uid"]: pod for pod in world.objects if pod["kind"] == "Pod"}
         self._at: dict[str, str] = {}
-        """Address to the pod's id."""
+        """Map each address to the pod's id."""
         self._listeners: dict[tuple[str, int, int], socket.socket] = {}
         self._unused_ports = itertools.count(10_000)
         self._any_source_port = True
-        """No rule asks for a source port: any will do, and one that no case has used is not tracked yet."""
+        """True if no rule matches source ports. Then every connection uses a source port that no
+        case has used, which conntrack does not know yet."""
 
     async def build(self) -> None:
-        """Nodes, pods and listeners."""
+        """Build nodes, pods and listeners."""
         vxlans = {node: _vxlan(number) for number, node in enumerate(BLOCKS, start=1)}
         for node, vxlan in vxlans.items():
             os: OS = self._os if node == ASKED else "linux"
@@ -144,7 +145,8 @@ class GoldenLab:
             listener.close()
 
     async def lay(self, case: Mapping[str, Any]) -> bool:
-        """Bring a case's policies to the asked node in place of any before; False: its Felix panics."""
+        """Replace the policies on the asked node by those of a case; return False if the node's
+        Felix panics."""
         release = Release(case["calico"], as_shipped(case["calico"]))
         objects = Objects(release, self._world.hosts)
         source = self._source(objects, release)
@@ -198,9 +200,8 @@ class GoldenLab:
             )
             if opening.protocol == UDP:
                 return await self._arrives(made, opening, seconds)
-            made.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )  # closed by a reset
+            # the socket is closed by a reset
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(seconds):

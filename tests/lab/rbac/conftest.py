@@ -24,9 +24,9 @@ from tests.reliability.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[3]
 RUN_WITHIN = 300.0
-"""Seconds; only a run that hangs is caught."""
+"""s. A limit that only a hanging run exceeds."""
 AsRole = Callable[[str], Path]
-"""Role to the kubeconfig of its ServiceAccount."""
+"""Returns the kubeconfig of a role's ServiceAccount."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @dataclass(frozen=True)
 class Run:
-    """How one run of the suite ended."""
+    """The end of one run of the suite."""
 
     code: int
     output: str
@@ -48,7 +48,7 @@ class Run:
     folder: Path
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
-        """Claims that have a test to verdict and reason."""
+        """Map each claim that has a test to its verdict and reason."""
         return {
             claim["id"]: (claim["verdict"], claim["reason"])
             for claim in self.report["claims"]
@@ -62,7 +62,8 @@ IMPATIENT = ROOT / "tests" / "reliability" / "timings.yaml"
 def command(
     kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT
 ) -> list[str]:
-    """``pytest --kubeconfig=...``; without ``timings`` with the judge's own patience."""
+    """Return the command ``pytest --kubeconfig=...``; without ``timings``, with the judge's own
+    patience."""
     return [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={kubeconfig}",
         *([f"--timings={timings}"] if timings else []), f"--report-dir={folder}", *arguments,
@@ -70,7 +71,7 @@ def command(
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what belongs to the pytest that runs this."""
+    """Return this process's environment without the variables of the pytest that runs this test."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -86,7 +87,7 @@ def run_pytest(
     timings: Path | None = IMPATIENT,
     within: float = RUN_WITHIN,
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
+    """Run pytest to its end."""
     return subprocess.run(
         command(kubeconfig, folder, *arguments, timings=timings), cwd=ROOT, env=environment(),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False,
@@ -100,7 +101,7 @@ def run_suite(
     timings: Path | None = IMPATIENT,
     within: float = RUN_WITHIN,
 ) -> Run:
-    """A run that leaves a report."""
+    """Run the suite. Raise RuntimeError if it leaves no report."""
     done = run_pytest(kubeconfig, folder, *arguments, timings=timings, within=within)
     output = done.stdout + done.stderr
     report = folder / "latest" / "conformance.json"
@@ -115,7 +116,7 @@ def run_suite(
 def lab(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningLab]:
-    """As the test file's ``LAB`` has it."""
+    """Run a lab with the options in the test file's ``LAB``."""
     with running_lab(tmp_path_factory.mktemp("lab"), *getattr(request.module, "LAB", ())) as one:
         one.kubectl("apply", "-f", str(MANIFESTS / "rbac"))
         for role in ("read-only", "standard", "disruptive"):
@@ -124,7 +125,8 @@ def lab(
                 "create", "clusterrolebinding", role, f"--clusterrole=calico-conformance-{role}",
                 f"--serviceaccount=calico-conformance:{role}",
             )  # fmt: skip
-        for beside in ("pools", "node-status"):  # as `calico-conformance kubeconfig` gives them
+        # the rights that `calico-conformance kubeconfig` grants
+        for beside in ("pools", "node-status"):
             one.kubectl(
                 "create", "clusterrolebinding", f"disruptive-{beside}",
                 f"--clusterrole=calico-conformance-{beside}",
@@ -139,7 +141,7 @@ def lab(
 
 @pytest.fixture(scope="module")
 def as_role(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A kubeconfig of a role's ServiceAccount."""
+    """Return a function that writes the kubeconfig of a role's ServiceAccount."""
 
     def kubeconfig(role: str) -> Path:
         content = yaml.safe_load(lab.kubeconfig.read_text())
@@ -165,5 +167,5 @@ def kube(lab: RunningLab) -> Iterator[Kube]:
 
 @pytest.fixture(scope="module")
 def before(kube: Kube) -> Snapshot:
-    """The cluster before any run."""
+    """Return the state of the cluster before any run."""
     return snapshot.take(kube)

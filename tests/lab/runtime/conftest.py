@@ -46,7 +46,7 @@ SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended and what it said."""
+    """The exit status and the output of a command."""
 
     result: ExecResult
     out: str
@@ -58,7 +58,7 @@ class Ran:
 
 
 class Lab:
-    """Containers by short names, each in a pod of its own unless told otherwise."""
+    """Containers by short names, each in its own pod unless stated otherwise."""
 
     def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
         self.within = 30.0
@@ -134,7 +134,7 @@ class Lab:
         return spec
 
     async def start_as(self, name: str, image: str, system: OS) -> str:
-        """Start an image that is there for both systems."""
+        """Start an image that exists for both systems."""
         return await self.started(name, image, system=system)
 
     async def started(self, name: str, image: str, **more: Any) -> str:
@@ -155,7 +155,7 @@ class Lab:
         return identity
 
     def start(self, name: str, image: str, **more: Any) -> str:
-        """Start a container in a new pod (or in ``pod``); its id."""
+        """Start a container in a new pod (or in ``pod``) and return its id."""
         return self.run(self.started(name, image, **more))
 
     def address(self, name: str) -> str:
@@ -166,7 +166,7 @@ class Lab:
     async def execute(
         self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False
     ) -> Ran:
-        """Run a command as a kubelet does: pipes whose far ends labd gets."""
+        """Run a command as a kubelet does: by pipes whose far ends are passed to labd."""
         pipes = [os.pipe() for _ in range(2)]
         given = os.pipe() if stdin is not None else None
         readers = [LazyReader(read) for read, _ in pipes]
@@ -183,7 +183,8 @@ class Lab:
             os.close(write)
         if given and stdin is not None:
             os.close(given[0])
-            with contextlib.suppress(BrokenPipeError):  # a command that reads nothing has ended
+            # a command that reads no input has already ended
+            with contextlib.suppress(BrokenPipeError):
                 os.write(given[1], stdin)
             os.close(given[1])
         try:
@@ -209,7 +210,7 @@ class Lab:
         return self.run(self._log(container, follow))
 
     def ended(self, container: str) -> ContainerExit:
-        """Wait for the container's end."""
+        """Wait until the container has ended."""
 
         async def wait() -> ContainerExit:
             while container not in self.exits:
@@ -221,7 +222,7 @@ class Lab:
 
 
 def content(text: str) -> str:
-    """A mounted file's content, as the runtime wants it."""
+    """Return a mounted file's content in the form that the runtime takes."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -232,7 +233,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def patient_lab() -> Iterator[Lab]:
-    """One whose containers have all the time that they are given to end."""
+    """Run a lab whose containers get all the time to end that they are given."""
     yield from labs()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms of secrets in logs and objects, one a line, and texts that only look like secrets.
+"""Forms of secrets in logs and objects, one per line, and texts that only look like secrets.
 
-No secret here was ever valid. They are put together at run time, so that no scanner of repositories
-takes this file for a leak.
+None of them was ever valid. They are put together here, so that no scanner of repositories takes
+this file for a leak.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import json
 
 S = "Zq7" + "Lm2Vx9Rt4Kp1"
-"""Part of a secret that has no form of its own: the one that has to go."""
+"""The part of a secret without a form of its own, which must be removed."""
 HEX = "9f86d081884c7d65" + "9a2feaa0c55ad015"
 LONG = S + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3cE5gI7kM"
 B64 = base64.b64encode(f"robot:{S}".encode()).decode()
@@ -21,7 +21,7 @@ JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJub2RlIn0." + S
 PEM = "MIIEpAIBAAKCAQEA7yzQbkMHT" + S
 
 FORMS: dict[str, tuple[str, str]] = {
-    # What clouds and services hand out.
+    # Issued by clouds and services.
     "EKS token": (f"token is k8s-aws-v1.aHR0cHM6Ly9zdHMu{S}", S),
     "AWS access key": ("used AKIA" + "IOSFODNN7EXAMPLE here", "IOSFODNN7EXAMPLE"),
     "AWS temporary key": ("used ASIA" + "IOSFODNN7EXAMPLE here", "IOSFODNN7EXAMPLE"),
@@ -138,7 +138,7 @@ FORMS: dict[str, tuple[str, str]] = {
     ),
     "hash of a password": ("root:$6$" + f"rounds=5000$abc${LONG}:19000:0", S),
     "hash of htpasswd": ("jane:$2y$05$" + LONG[:53], LONG[:53]),
-    # What people type on Windows hosts, and files of tunnels, directories and agents.
+    # Typed on Windows hosts, or in files of tunnels, directories and agents.
     "secure string": (f"ConvertTo-SecureString '{S}' -AsPlainText -Force", S),
     "secure string by name": (f'ConvertTo-SecureString -AsPlainText -Force -String "{S}"', S),
     "net user": (f"net user operator {S} /add", S),
@@ -150,7 +150,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "Redis": (f"requirepass {S}", S),
     "key of several parts": ("sk-" + f"ant-api03-{LONG}", LONG),
 }
-"""Form to a line that holds it, and what of it must be gone."""
+"""Map each form to a line that contains it, and the part of the line that must be removed."""
 
 LOOKALIKES: dict[str, str] = {
     "image digest": f"registry.example/calico/node@sha256:{HEX}{HEX}",
@@ -210,4 +210,4 @@ LOOKALIKES: dict[str, str] = {
     "digest as a word": "digest mismatch of layer, digest sha256 of image",
     "psk as a word": "WPA2-PSK is not asked, PSK none",
 }
-"""What is left as it is."""
+"""Texts that must stay as they are."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The far end of a Protocol's calls, for tests of callers: records every call and returns the
-answers that a test sets."""
+"""The far end of a Protocol's calls, for tests of callers: it records every call and answers as a
+test defines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from hybridlab.dataplane.model import (
 
 
 class Recorder:
-    """Give it to ``kernel.rpc.client`` in a channel's place.
+    """A recorder that replaces a channel in ``kernel.rpc.client``.
 
-    A call is answered by the method of its name, where a subclass or a test has one, and with None otherwise.
+    If a subclass or a test defines a method with a call's name, the method answers the call;
+    otherwise the answer is None.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        """(name, arguments), in order."""
+        """The calls in order, as (name, arguments)."""
 
     async def call(self, method: str, params: object = None) -> object:
         assert isinstance(params, dict)
@@ -42,12 +43,12 @@ class Recorder:
         return None if answer is None else await answer(**params)
 
     def count(self, name: str) -> int:
-        """How often it was called."""
+        """Return how often this method was called."""
         return sum(called == name for called, _ in self.calls)
 
 
 class RecordingDataplane(Recorder):
-    """Keeps the state that the calls of ``plane`` have led to."""
+    """A data plane that stores the state that results from the calls of ``plane``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,16 +62,16 @@ class RecordingDataplane(Recorder):
         self.sets: dict[str, dict[str, tuple[str, ...]]] = {}
         self.faults: dict[str, dict[str, list[str]]] = {}
         self.hosts: dict[str, dict[str, list[str]]] = {}
-        """Rules that keep nodes themselves from something, which are no faults."""
+        """Rules that block nodes' own traffic to some targets; they are no faults."""
         self.latencies: dict[str, float] = {}
         self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
         self.fabric = FabricTable()
         self.cut_off: list[str] = []
         self.refuse: str = ""
-        """When set, policy updates are refused with this message."""
+        """If set, policy updates are refused with this message."""
         self.deaf = False
-        """When set, fault rules are accepted and lost."""
+        """If set, fault rules are accepted but not stored."""
 
     async def add_node(self, spec: NodeSpec) -> None:
         self.nodes[spec.name], self.tunnels[spec.name] = spec, spec.tunnel

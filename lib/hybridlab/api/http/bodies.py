@@ -99,7 +99,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
 
 
 def number(text: str) -> int:
-    """Read a whole number of a query; raise ApiError 400 if it is none."""
+    """Read a whole number of a query; raise ApiError 400 if the text is no number."""
     try:
         return int(text)
     except ValueError:
@@ -107,7 +107,7 @@ def number(text: str) -> int:
 
 
 def _delete_body(raw: bytes, content_type: str) -> Obj:
-    """Read the DeleteOptions in the body of a delete; no body leaves all of them out."""
+    """Read the DeleteOptions in the body of a delete; without a body, no option is set."""
     if not raw.strip():
         return {}
     body = protobuf.decode(raw) if content_type == protobuf.CONTENT_TYPE else _parse(raw)
@@ -165,7 +165,7 @@ def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
             raise _unrecognized(
                 raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}"
             ) from None
-        from hybridlab.api.http.yaml_bodies import (  # 30 ms, and most labs never get YAML
+        from hybridlab.api.http.yaml_bodies import (  # takes 30 ms, and most labs never get YAML
             YamlProblem,
             from_yaml,
         )

@@ -94,12 +94,11 @@ class Handler:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {BODY_LIMIT}"
             reply = error_reply(ApiError(413, "RequestEntityTooLarge", message))
-        except (
-            ClientConnectionResetError
-        ):  # the client left while it was written to, as watches and logs end
+        # the client left while the answer was being written, which is how watches and logs end
+        except ClientConnectionResetError:
             if request.transport is not None and not request.transport.is_closing():
                 raise
-            return web.Response()  # without a reader
+            return web.Response()  # nobody reads this answer
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -350,7 +349,7 @@ class Handler:
             body = {**subresources.scale(target), **given}
             body["metadata"] = given.get("metadata") or {}
         elif about.verb == "patch" and request.content_type == "application/json-patch+json":
-            from hybridlab.api.patches import json_patch  # rare
+            from hybridlab.api.patches import json_patch  # rarely needed
 
             body = json_patch(
                 subresources.scale(target), await body_of(request, frozenset(PATCHES))
@@ -404,7 +403,7 @@ class _Note:
         self.noted = False
 
     def about(self, about: Request) -> None:
-        """Store the meaning of the request's path."""
+        """Record what the request's path means."""
         target = about.target
         self.verb = about.verb
         self.resource = target.resource.name

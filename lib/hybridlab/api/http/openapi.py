@@ -221,9 +221,8 @@ def _old_style(operation: Obj) -> Obj:
 
 
 def _without_unions(schema: Any) -> Any:
-    """Return a schema without oneOf, which OpenAPI v2 lacks: as on the real server, such a field
-    is a string.
-    """
+    """Return a schema without oneOf, which OpenAPI v2 lacks. As on the real server, a field with
+    oneOf becomes a string."""
     if isinstance(schema, dict):
         if "oneOf" in schema:
             return {"type": "string", "format": "int-or-string"}

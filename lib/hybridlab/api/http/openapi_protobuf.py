@@ -55,7 +55,7 @@ def encoded(swagger: Obj) -> bytes:
 
 
 def _named(schemas: Obj) -> bytes:
-    """Return schemas by name, those of definitions or of properties."""
+    """Return schemas by name, for definitions or for properties."""
     return b"".join(
         _field(_ONLY, _text(_NAME, name) + _field(_VALUE, _schema(schema)))
         for name, schema in schemas.items()

@@ -18,7 +18,7 @@ def pod_ready(pod: Obj) -> str:
 
 
 def pod_restarts(pod: Obj) -> str:
-    """Return how often containers restarted, and how long ago the last time was."""
+    """Return the number of restarts of the containers, and how long ago the last restart was."""
     count = 0
     last = ""
     for item in _statuses(pod, "containerStatuses"):

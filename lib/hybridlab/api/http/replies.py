@@ -89,7 +89,7 @@ def prefers_yaml(accept: str) -> bool:
 
 def in_yaml(reply: web.Response) -> web.Response:
     """Translate an answer in JSON into YAML."""
-    from hybridlab.api.http.yaml_bodies import to_yaml  # 30 ms, and most labs never get YAML
+    from hybridlab.api.http.yaml_bodies import to_yaml  # takes 30 ms, and YAML is rare
 
     if reply.content_type != "application/json" or not isinstance(reply.body, bytes):
         return reply

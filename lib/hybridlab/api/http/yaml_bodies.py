@@ -22,7 +22,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def from_yaml(raw: bytes) -> Any:
-    """Return the JSON data of a YAML document. Raise YamlProblem if it is none."""
+    """Return the JSON data of a YAML document. Raise YamlProblem if the text is no YAML."""
     try:
         return _with_text_keys(yaml.load(raw, _Loader))
     except yaml.MarkedYAMLError as error:

@@ -69,7 +69,7 @@ class NodeStrategy(Strategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         observed: set[tuple[str, str]] = set()
         for index, taint in enumerate(obj["spec"].get("taints") or ()):
-            at = f"metadata.taints[{index}]"  # where the real server looks for it
+            at = f"metadata.taints[{index}]"  # the place that the real server names
             yield from one_of(f"{at}.effect", taint["effect"], _EFFECTS)
             key = (taint["key"], taint["effect"])
             if key in observed:

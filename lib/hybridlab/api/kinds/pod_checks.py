@@ -117,7 +117,7 @@ def _container_problems(
                 container[probe], f"{at}.{probe}", once=probe != "readinessProbe"
             )
     for hook, handler in (container.get("lifecycle") or {}).items():
-        if isinstance(handler, dict):  # not stopSignal
+        if isinstance(handler, dict):  # stopSignal is no hook, and is a string
             yield from _handler_ports(handler, f"{at}.lifecycle.{hook}")
     yield from _resource_problems(container.get("resources") or {}, f"{at}.resources")
 

@@ -96,7 +96,7 @@ class ListRule:
     patch_key: str = ""
     """Items with the same value of this field are the same item (strategic merge)."""
     keys: tuple[str, ...] = ()
-    """The same for server-side apply."""
+    """Items with the same values of these fields are the same item (server-side apply)."""
     is_set: bool = False
     """A list of scalars without duplicates."""
     retain_keys: bool = False

@@ -107,7 +107,7 @@ def _check_object(schema: Schema, value: Obj, path: Path_, findings: Findings) -
         if part is None:
             _check_additional(schema, value, key, path, findings)
         elif value[key] is None and not part.get("nullable"):
-            del value[key]  # pruned, as the real server does with nulls it may drop
+            del value[key]  # as the real server does with a null where null is not allowed
         else:
             value[key] = _check(part, value[key], (path, key), findings)
     _complete(schema, value, path, findings)

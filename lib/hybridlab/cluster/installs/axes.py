@@ -18,7 +18,7 @@ class Install:
     operator: bool = False
     """Tigera's operator installed it, and keeps it in the state that its objects declare."""
     namespace: str = "kube-system"
-    """The namespace of its workloads."""
+    """The namespace of Calico's workloads."""
     windows_pods: bool = True
     """On Windows nodes it runs in pods; otherwise as processes of the host, without a pod."""
     windows_services: tuple[str, ...] = ("CalicoFelix", "CalicoNode")
@@ -44,7 +44,7 @@ class Provider:
     own_control_plane: bool = True
     """Machines of the cluster run the control plane; otherwise the control plane is not visible."""
     dns_labels: dict[str, str] = field(default_factory=dict)
-    """Labels of the DNS Service in addition to those of every cluster."""
+    """Labels of the DNS Service in addition to the labels that every cluster has."""
     kube_proxy_configured: bool = False
     """kubeadm's ConfigMap of kube-proxy exists even if kube-proxy is a service on Windows nodes."""
     calico_images: str = "quay.io/calico/"
@@ -105,7 +105,8 @@ def install_of(profile: Profile) -> Install:
 
 
 def kube_proxy_service(profile: Profile) -> str:
-    """Return the Windows service of kube-proxy on this cluster; empty: it is none."""
+    """Return the Windows service of kube-proxy on this cluster; empty: kube-proxy is no service
+    there."""
     return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 

@@ -43,7 +43,8 @@ COREFILE = """\
 }
 """
 """CoreDNS' configuration as kubeadm installs it (kubernetes
-cmd/kubeadm/app/phases/addons/dns/manifests.go), whatever installs the rest."""
+cmd/kubeadm/app/phases/addons/dns/manifests.go). It is the same for every way of installing the
+cluster."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:

@@ -29,7 +29,7 @@ WINDOWS = "calico-windows-config"
 """The name of calico-node-windows' ConfigMap."""
 BACKEND = "CALICO_NETWORKING_BACKEND"
 LINUX_BACKEND = f"configmap:{LINUX}/calico_backend"
-"""The value of this setting on Linux, in the notation of ``shapes.container``."""
+"""The value of CALICO_NETWORKING_BACKEND on Linux, in the notation of ``shapes.container``."""
 FELIX = "c:\\CalicoWindows\\calico-node.exe"
 
 

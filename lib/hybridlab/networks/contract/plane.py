@@ -36,7 +36,8 @@ class Declared:
     encapsulation: str
     """The encapsulation of the Installation's pool."""
     pool: Mapping[str, str] | None
-    """Fields of the IPPool in addition to those of every pool; None: there is no pool."""
+    """Fields of the IPPool in addition to the fields that every pool has; None: there is no
+    pool."""
     cni: str = "Calico"
     """Installation ``.spec.cni.type``."""
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -130,14 +131,14 @@ class Plane(ABC):
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node reaches its end, before which no Felix
-        begins."""
+        """Return whether Calico's startup on a node comes to its end. Felix starts only after
+        that."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return how a node announces, by its object's metadata, the way to its pods; None while it
-        does not."""
+        """Return a node's announcement of the route to its pods, from its object's metadata; None
+        while it announces none."""
 
     @abstractmethod
     def program(
@@ -188,8 +189,8 @@ class Plane(ABC):
         return []
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return chains and rules that keep a node itself from targets which its system does not
-        reach."""
+        """Return chains and rules that block a node's own traffic to targets which its operating
+        system cannot reach."""
         return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
@@ -258,8 +259,8 @@ class Plane(ABC):
         return []
 
     def windows_containers(self) -> Mapping[str, str]:
-        """Return the containers of calico-node-windows in addition to those of every plane: name to
-        script."""
+        """Return the containers of calico-node-windows in addition to the containers on every
+        plane: name to script."""
         return {}
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:

@@ -15,7 +15,7 @@ IPV4_ADDRESS = "projectcalico.org/IPv4Address"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEnd:
-    """A node's announcement of the way to its pods."""
+    """A node's announcement of the route to its pods."""
 
     address: str
     """The node's own address, on the underlay."""

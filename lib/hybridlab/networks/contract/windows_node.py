@@ -51,7 +51,8 @@ class WindowsNode:
         """The time at which the token in the CNI plugin's kubeconfig was requested, in Unix
         seconds."""
         self.old_tokens: dict[str, float] = {}
-        """The time at which faults pretend that it was requested, by the fault."""
+        """Map the id of each fault to the time at which it pretends that the token was
+        requested."""
         self.process: int | None = None
         """The process id of Felix; None while it does not run."""
         self._kubeconfig = self.cni_path.rpartition("\\")[0] + "\\calico-kubeconfig"
@@ -96,7 +97,7 @@ class WindowsNode:
     def pod_policies(self) -> list[dict[str, Any]]:
         """Return the policies that the CNI plugin gives every endpoint, apart from ACLs."""
         plugin = self.plugin.get("delegate") or self.plugin
-        # azure-vnet's name for the list is the second one
+        # azure-vnet lists them under the second name
         listed = plugin.get("policies") or plugin.get("AdditionalArgs") or ()
         return [policy["Value"] for policy in listed]
 

@@ -41,11 +41,17 @@ Wrong = Literal[
     "reported",
     "clientless",
 ]
-"""Defects by faults: (node, program) that does not run; a Windows node with a confd that writes
-nothing; two nodes without a session; a node that does not announce its blocks, or announces a next
-hop that is on no link; nodes of which only the own address passes the fabric; (node, network)
-announced as well; a Windows node that fills a CalicoNodeStatus; a reflector that takes no peer for
-its client."""
+"""The defects that faults can plant.
+
+- ``stopped``: a program (node, program) does not run
+- ``unrendered``: the confd of a Windows node writes nothing
+- ``down``: two nodes have no session
+- ``withheld``: a node does not announce its blocks
+- ``astray``: a node announces a next hop that is on no link
+- ``more``: a node announces a further network (node, network)
+- ``reported``: a Windows node fills a CalicoNodeStatus
+- ``clientless``: a reflector takes no peer for its client
+"""
 AS_NUMBER = "projectcalico.org/ASNumber"
 CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 
@@ -57,7 +63,7 @@ class BgpEnd(NodeEnd):
     asn: int = 0
     """The node's own AS number; 0: the cluster's."""
     cluster_id: str = ""
-    """The node's cluster id as a reflector; empty: it is none."""
+    """The node's cluster id as a reflector; empty: the node is no reflector."""
     labels: tuple[tuple[str, str], ...] = ()
 
 
@@ -92,10 +98,10 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Until when peers keep the routes of a node after one of its programs ended (monotonic
-        seconds)."""
+        """For each node of which a program has ended: the time until which peers keep its routes
+        (monotonic seconds)."""
         self.since: dict[str, str] = {}
-        """Since when a node's programs run, in the form in which BIRD writes a time of day."""
+        """For each node: the time of day since which its programs run, in BIRD's form."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
         """Map the id of each fault to the defect and its place."""
         self._listeners: list[Callable[[], None]] = []
@@ -216,7 +222,7 @@ class Bgp:
         )
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
-        """Return whether a node has another node's routes, by a session with it or with a
+        """Return whether a node learns another node's routes, by a session with that node or with a
         reflecting Linux node."""
         return bool(self.teachers(node, owner, facts))
 
@@ -332,7 +338,7 @@ def _peers_by(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterat
         )
         return
     address, _, port = str(spec.get("peerIP") or "").partition(":")
-    # Others are of IPv6: they concern BIRD6 alone.
+    # Other addresses are of IPv6, which concerns only BIRD6.
     if node in selected and address and ":" not in port:
         yield Peer(kind, address, int(spec.get("asNumber") or 0))
 

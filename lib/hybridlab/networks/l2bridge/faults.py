@@ -96,7 +96,7 @@ _at_a_node(
     "confd-silent",
     "windows",
     "unrendered",
-    "is told of no peer",
+    "has no BGP peers configured",
     "confd of a Windows node runs and writes no BGP configuration.",
 )
 _at_a_node(
@@ -124,6 +124,6 @@ _at_a_node(
     "node-status-filled",
     "windows",
     "reported",
-    "tells its BGP status",
+    "reports its BGP status",
     "A Windows node fills the CalicoNodeStatus that asks for it, as Linux nodes do.",
 )

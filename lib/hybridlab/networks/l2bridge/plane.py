@@ -240,7 +240,7 @@ class L2Bridge(Plane):
             if router.selects
         }
         if selector := self._settings.reflectors:
-            # as the documents have it (docs.tigera.io: configure BGP peering, route reflectors)
+            # as in the documents (docs.tigera.io: configure BGP peering, route reflectors)
             spec = {"nodeSelector": "all()", "peerSelector": selector}
             peers["peer-with-route-reflectors"] = spec
         pool = {"ipipMode": "Never", "vxlanMode": "Never"}

@@ -22,16 +22,17 @@ class Router:
     """The router's address in a network of nodes; no node has this address."""
     asn: int
     networks: tuple[str, ...] = ()
-    """The CIDRs that it announces; no packet can be sent there."""
+    """The CIDRs that the router announces; no packet reaches them."""
     underlay: bool = False
-    """The router belongs to the underlay, with the first address of a subnet of nodes: it routes by
-    the blocks that it learns, and passes on those that another such router learns."""
+    """True: the router belongs to the underlay, and has the first address of a subnet of nodes. It
+    routes packets by the blocks that it learns, and passes on the blocks that another router of the
+    underlay learns."""
     selects: str = ""
     """The nodeSelector of a BGPPeer that exists from the beginning; empty: another user creates
     one."""
 
     def problem(self, subnets: Collection[str]) -> str:
-        """Return the reason why such a router is impossible; empty if it is possible."""
+        """Return the reason why this router is impossible; empty if it is possible."""
         try:
             address = ipaddress.IPv4Address(self.address)
             networks = [ipaddress.IPv4Network(cidr) for cidr in subnets]
@@ -40,7 +41,7 @@ class Router:
         except ValueError as error:
             return str(error)
         if self.underlay and address not in {network[1] for network in networks}:
-            return f"{address} is not the first address of a network of nodes, as the underlay's routers are"
+            return f"{address} is not the first address of a network of nodes, which the underlay's routers have"
         return (
             ""
             if any(address in network for network in networks)
@@ -55,11 +56,11 @@ class L2BridgeSettings(PlaneSettings):
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
     """Releases that configure no BGP on Windows are used as they were shipped; otherwise they are
-    refused. With host-local, startup on Windows claims a block and makes the network of it, and
-    after a manual installation it never ends."""
+    refused. With host-local, such a release's startup on Windows claims a block and creates its
+    network from this block; after a manual installation the startup never ends."""
 
     routers: tuple[Router, ...] = ()
-    """A BGPPeer makes one of them a node's peer."""
+    """The routers that a BGPPeer can make a node's peers."""
     mesh: bool = True
     """Nodes peer with each other by themselves."""
     reflectors: str = ""

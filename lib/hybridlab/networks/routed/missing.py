@@ -14,9 +14,9 @@ class Missing:
         address is left."""
         self.words = words
         self.node_routes: dict[str, tuple[str, str]] = {}
-        """A node, and the node to which it has no route."""
+        """Map the id of each fault to a node, and the node to which it has no route."""
         self.fabric_routes: dict[str, str] = {}
-        """A node to which the fabric has no route."""
+        """Map the id of each fault to a node to which the fabric has no route."""
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:

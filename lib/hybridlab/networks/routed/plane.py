@@ -162,8 +162,8 @@ class Routed(Plane):
         )
 
     def _pods(self, facts: RoutingFacts) -> tuple[str, ...]:
-        """Return the networks of pods, within which nothing is masqueraded: Calico's plugin reads
-        the pools, others their own configuration."""
+        """Return the networks of pods, within which nothing is masqueraded. Calico's plugin reads
+        them from the pools, other plugins from their own configuration."""
         if self.plugin.type == "calico":
             return facts.pool_cidrs()
         return (self.profile.network.pod_cidr,)
@@ -279,7 +279,7 @@ class Routed(Plane):
         return self.plugin.on_linux if os == "linux" else self.plugin.type
 
     def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
-        """Return Calico's annotations if its plugin is used, else those of the platform."""
+        """Return Calico's annotations if Calico's plugin is used, otherwise the platform's."""
         if self.cni_type(os) == "calico":
             return super().pod_annotations(os, address, sandbox)
         return self.plugin.pod_annotations(address) if os == "windows" else {}

@@ -74,9 +74,9 @@ class Plugin:
         return ""
 
     def full(self, machine: Machine) -> str:
-        """Return the words with which the node's plugin refuses a pod once no address is left: by
-        default those of host-local, whose range on Windows begins after the address of the host's
-        endpoint."""
+        """Return the message with which the node's plugin refuses a pod once no address is left. By
+        default it is host-local's message; on Windows its range begins after the address of the
+        host's endpoint."""
         own = ip_network(pod_cidr(machine, self.profile))
         first = own[3 if machine.os == "windows" else 2]
         return f"no IP addresses available in range set: {first}-{own[-2]}"

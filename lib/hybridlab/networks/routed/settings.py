@@ -40,7 +40,7 @@ class RoutedSettings(PlaneSettings):
         if operator and self.plugin not in BY_OPERATOR:
             return "plugin", f"is {self.plugin}, which Calico's operator does not know"
         if self.plugin == "calico" and not operator:
-            return "plugin", "is calico: not built but by operator"
+            return "plugin", "is calico: implemented only with calico.install=operator"
         if self.plugin == "flannel" and self.routes == "cloud":
-            return "routes", "is cloud: flannel host-gw lays routes on nodes, set static"
+            return "routes", "is cloud: flannel host-gw sets routes on nodes, set static"
         return None

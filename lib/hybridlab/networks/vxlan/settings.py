@@ -34,6 +34,7 @@ class VxlanSettings(PlaneSettings):
         if profile.network.ipam == "host-local":
             return (
                 "",
-                "is vxlan, which Calico has with its own IPAM alone; network.ipam is host-local",
+                "is vxlan, which Calico supports only with its own IPAM; "
+                "network.ipam is host-local",
             )
         return None

@@ -60,7 +60,7 @@ async def ping(process: Process) -> int:
                         await out(process, f"{line} time={found.milliseconds:.3f} ms")
                 if not count or sent < count:
                     await asyncio.sleep(interval)
-    except PermissionError:  # neither a raw socket nor a socket by ping_group_range
+    except PermissionError:  # neither a raw socket nor a ping socket (ping_group_range) is allowed
         await err(process, "ping: permission denied (are you root?)")
         return 1
     except TimeoutError:

@@ -236,7 +236,7 @@ async def tcp_server(
         try:
             await serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, ValueError):
-            pass  # the peer went away or sent rubbish: a server goes on
+            pass  # the peer is gone or sent rubbish: the server continues
         finally:
             abort(writer)
 
@@ -244,7 +244,8 @@ async def tcp_server(
         for _ in range(BACKLOG):
             try:
                 connection, _ = sock.accept()
-            except OSError:  # none waits any more, or it went away before it was accepted
+            # no connection waits any more, or the peer left before its connection was accepted
+            except OSError:
                 return
             connection.setblocking(False)
             if _left(connection):

@@ -27,7 +27,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Program:
-    """What is tried, in one namespace."""
+    """The steps that are tried, all in one namespace."""
 
     def __init__(self, kubeconfig: str, namespace: str) -> None:
         config.load_kube_config(kubeconfig)

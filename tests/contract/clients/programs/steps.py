@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports the result of each step of a client's program as one line of JSON.
+"""The report of a client's program: one line of JSON for each step.
 
-The programs run in environments of their own, so this module uses only the standard library.
+Each program runs in an environment of its own, so this module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ WORKS, WRONG, REFUSED, HIDDEN, OWN_FAULT = (
     "refused",
     "the client's own fault",
 )
-"""How a step ends. WRONG: an answer that a real cluster would not give. HIDDEN: a refusal of
-which the client hides the lab's message."""
+"""The possible ends of a step. WRONG: an answer that a real cluster would not give. HIDDEN: a
+refusal that does not contain the lab's word."""
 
 
 def step(name: str, action: Callable[[], Any]) -> None:
-    """Run one step and print how it ended; a failed assertion means that the lab's answer was wrong."""
+    """Run a step and print its end; a failed assertion means that the lab's answer was wrong."""
     try:
         action()
         report(name, WORKS)
@@ -37,7 +37,7 @@ def step(name: str, action: Callable[[], Any]) -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what a user of the client can read of an error."""
+    """Return the part of an error that a user of the client can read."""
     parts: list[str] = []
     found: BaseException | None = error
     while found is not None:

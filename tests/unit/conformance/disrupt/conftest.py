@@ -32,26 +32,26 @@ PATIENCE = Patience(
 
 @dataclass
 class Cluster:
-    """Kube and Changes in one; every change is kept, in words."""
+    """Stands in for both Kube and Changes; it records every change as text."""
 
     pods: list[Obj] = field(default_factory=list)
     others: dict[tuple[str, str], Obj] = field(default_factory=dict)
-    """(kind, name) to object."""
+    """Map (kind, name) to the object."""
     log: list[str] = field(default_factory=list)
     noted: list[str] = field(default_factory=list)
-    """Procedures whose end was not seen yet."""
+    """Procedures that have not been closed yet."""
     refuse: dict[str, list[ApiRefused]] = field(default_factory=dict)
-    """Pod to what its evictions are refused with, one after the other."""
+    """Map each pod to the refusals of its evictions, in order."""
     stubborn: set[str] = field(default_factory=set)
-    """Pods that stay although they were evicted or deleted."""
+    """Names of pods that stay although they were evicted or deleted."""
     brought_back: Callable[[Obj, int], Obj | None] = lambda old, number: {
         **old, "metadata": {**old["metadata"], "name": f"{old['metadata']['name']}-{number}", "uid": f"new-{number}"},
     }  # fmt: skip
-    """What a DaemonSet makes in place of its pod."""
+    """Returns the pod that a DaemonSet makes in place of its deleted pod."""
     returns: int = 0
-    """So many evicted pods of ReplicaSets have a successor on the same node at once."""
+    """The number of evicted pods that get a successor on the same node at once."""
     evictions: list[dict[str, Any]] = field(default_factory=list)
-    """Bodies of those that were asked for."""
+    """The bodies of the requested evictions."""
     served: bool = True
     run: Ownership = field(default_factory=lambda: Ownership("r1"))
     dry_run: bool = False
@@ -145,7 +145,8 @@ class Cluster:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """A Windows node with a Felix, a Deployment's pod, and what no drain touches; a Linux node with a Felix."""
+    """Return a Windows node with a Felix, pods of a Deployment, and a pod that no drain touches,
+    and a Linux node with a Felix."""
     felix = {"k8s-app": "calico-node-windows"}
     return Cluster(
         pods=[
@@ -168,11 +169,11 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def clock() -> Clock:
-    """Time that passes only when somebody sleeps."""
+    """Return a clock that advances only when code sleeps."""
     return Clock()
 
 
 @pytest.fixture
 def patience() -> Patience:
-    """Enough, in the clock's own time."""
+    """Return time limits that are long enough for the clock."""
     return PATIENCE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations whose answers are scripted, for the tests of what they decide."""
+"""Expectations with scripted answers, for tests of their decisions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A denial without a change of policy, as the rules about denials are tried on it."""
+"""A denial without a change of policy, for tests of the rules about denials."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def blocked(
     beside: Pair | Workload | list[Pair | Workload],
     kind: Kind | None = None,
 ) -> list[Observation]:
-    """Every source's packets vanish on their way to the target, while ``beside`` passes.
+    """Expect that every source's packets to the target vanish while ``beside`` passes.
 
-    ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.
+    ``beside`` are pairs, or other sources to the same target. If one of them fails, raise
+    ControlBroken.
     """
     named = beside if isinstance(beside, list) else [beside]
     controls = [

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builders of one failure of an expectation, for the advice at the end of its message. Each builder
-takes only the facts on which the choice of advice may depend.
+"""Builders of single failures of an expectation, for tests of the advice at the end of the
+failure's message.
+
+Each builder takes only the facts on which the choice of the advice may depend.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, obse
 from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
 
 Result = Verdict | str
-"""The result of one attempt; a text is the name of the pod that answers instead of a backend."""
+"""The result of one attempt; a text is the name of a pod that answers although it is no backend."""
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 UNREACHABLE, PROHIBITED, RESET = Verdict.UNREACHABLE, Verdict.PROHIBITED, Verdict.RESET
 NO_NAME, DNS_FAILED = Verdict.NO_SUCH_NAME, Verdict.DNS_FAILED
@@ -52,7 +54,7 @@ TIMINGS = load_timings()
 
 
 def pod(name: str, node: str, number: int) -> Workload:
-    """Return a pod of a node, whose operating system its name tells."""
+    """Return a pod on a node; the node's name shows its operating system."""
     made = a_workload(name, "windows" if node.startswith("windows") else "linux")
     address, node_address = f"192.168.{number}.9", f"10.0.0.{number}"
     return replace(made, node=node, address=address, node_address=node_address)
@@ -85,11 +87,12 @@ CLUSTER_IP = service(Addressing.CLUSTER_IP, "10.96.0.7")
 NAME = service(Addressing.NAME, "web.demo.svc.cluster.local")
 ADDRESSES = {"pod address": POD, "node address": NODE}
 SERVICES = {"ClusterIP": CLUSTER_IP, "name": NAME}
-"""Targets by what a client calls; NodePorts come apart, by the node that is called."""
+"""Targets by the address that a client uses; NodePorts are separate, since they depend on the
+node."""
 
 
 def node_port(called: Workload, *backends: Workload, at: Workload | None = None) -> Target:
-    """Return the NodePort of a Service, at the node of a pod."""
+    """Return a Service's NodePort on the node of a pod."""
     return service(Addressing.NODE_PORT, called.node_address, *backends, at=at)
 
 
@@ -97,7 +100,7 @@ def node_port(called: Workload, *backends: Workload, at: Workload | None = None)
 
 
 class Failing(Protocol):
-    """What makes one failure."""
+    """The cause of one failure."""
 
     def error(self) -> BaseException | None: ...
 
@@ -105,7 +108,8 @@ class Failing(Protocol):
 def expecting(
     answers: dict[str, list[Answer]], *, restarted: Sequence[str] = (), **world: Any
 ) -> Expect:
-    """Return expectations over scripted answers; ``restarted``: pods that are others by now."""
+    """Return expectations over scripted answers; ``restarted``: pods that have been replaced
+    meanwhile."""
     prober = ScriptedProber(answers, restarted=set(restarted))
     context = Context(claims=("CONN-3",), world=StandInWorld(**world))
     return Expect(prober, TIMINGS, context, prober.clock)
@@ -113,20 +117,20 @@ def expecting(
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What is known of the cluster beside the path."""
+    """The facts about the cluster in addition to the path."""
 
     policies: tuple[str, ...] = ()
-    """Names of policies that may be in force at the path's pods."""
+    """The names of policies that may be in force at the path's pods."""
     overlay: Blamed = NONE_BLAMED
-    """What is wrong with what the overlay needs."""
+    """Faults of parts that the overlay needs."""
     own: tuple[Answer, ...] = (DROPPED,)
-    """What the server's own address answers, attempt by attempt."""
+    """The answers at the server's own address, attempt by attempt."""
     side: Side | None = None
-    """The end whose node enforces the test's policies; None: no policy was changed."""
+    """The end of the path whose node enforces the test's policies; None: no policy was changed."""
     overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed throughout."""
+    """True if the lab's machine was overwhelmed all the time."""
     others: ForeignPolicyView = NOBODY
-    """Owners of policies that are not the test's."""
+    """Owners of policies other than the test's."""
     runs: Runs = NOBODY
     """Other runs that change the cluster."""
 
@@ -150,17 +154,17 @@ ALONE = Cluster()
 
 @dataclass(frozen=True)
 class Route:
-    """A path, and how its attempts ended."""
+    """A path and the results of its attempts."""
 
     target: Target | None
-    """None: the source asks its resolver for a name."""
+    """The target; None: the source asks its resolver for a name."""
     observed: tuple[Result, ...]
     client: Workload = CLIENT
     given: float = 0.0
-    """s.  Added to its budget since the machine was late."""
+    """s. The time that was added to its budget because the machine was late."""
 
     def path(self, *, want: bool) -> path.Path:
-        """Return the path with its attempts, one each second; ``want``: it is to be open."""
+        """Return the path with its attempts, one per second; ``want``: the path should be open."""
         patience = TIMINGS.of(self.client.os)
         attempt = (
             Attempt(source=self.client, kind=Kind.DNS, give_up_after=5.0, query="web.demo.")
@@ -182,13 +186,13 @@ class Route:
 
 @dataclass(frozen=True)
 class NotOpen:
-    """A path that is to be open and is not."""
+    """A path that should be open and is not."""
 
     route: Route
     cluster: Cluster = ALONE
     standing: Standing = CLOSED
     removed: bool = False
-    """Whether the policies were removed just now."""
+    """True if the policies have just been removed."""
 
     def error(self) -> Exception | None:
         return self._failure(self.route.path(want=True))
@@ -203,11 +207,11 @@ class NotOpen:
 
 @dataclass(frozen=True)
 class NotClosed(NotOpen):
-    """A path that a policy is to close, and that no row of time-outs closes."""
+    """A path that a policy should close, and on which time-outs do not persist."""
 
     standing: Standing = ARRIVES
     controls: tuple[tuple[Route, ...], ...] = ()
-    """Open paths of its source, and open paths to its target."""
+    """Open paths from its source, and open paths to its target."""
 
     def error(self) -> Exception | None:
         path = self.route.path(want=False)
@@ -217,7 +221,7 @@ class NotClosed(NotOpen):
 
 @dataclass(frozen=True)
 class Raised:
-    """The failure that an expectation raises."""
+    """A failure that an expectation raises."""
 
     expectation: Callable[[], object]
 
@@ -232,12 +236,12 @@ class Raised:
 def not_open(
     target: Target | None, *observed: Result, client: Workload = CLIENT, **more: Any
 ) -> NotOpen:
-    """Return the failure of a path that is to be open; ``more``: what the cluster is like."""
+    """Return the failure of a path that should be open; ``more``: facts about the cluster."""
     return NotOpen(Route(target, observed, client), Cluster(**more))
 
 
 def not_reopened(target: Target | None, *observed: Result, **more: Any) -> NotOpen:
-    """Return the failure of a path that is to be open again, since its policies were removed."""
+    """Return the failure of a path that should be open again after its policies were removed."""
     return replace(not_open(target, *observed, **more), removed=True)
 
 
@@ -248,16 +252,17 @@ def not_closed(
     standing: Standing = ARRIVES,
     **more: Any,
 ) -> NotClosed:
-    """Return the failure of a path that a policy is to close; ``more``: the cluster."""
+    """Return the failure of a path that a policy should close; ``more``: facts about the
+    cluster."""
     return NotClosed(Route(target, observed, client), Cluster(**more), standing)
 
 
 def control_lost(
     *controls: Route, to_target: Sequence[Route] = (), denied: NotClosed | None = None
 ) -> NotClosed:
-    """Return the failure of a denial over its controls, of its source and of its target.
+    """Return the failure of a denial whose controls, from its source and to its target, failed.
 
-    ``denied``: the denial, where it is not one that the loss of its controls leaves undecided.
+    ``denied``: the denial, unless it is one that failed controls leave undecided.
     """
     kinds = tuple(kind for kind in (controls, tuple(to_target)) if kind)
     undecided = not_closed(POD, *[DROPPED] * 4, standing=UNDECIDED)
@@ -265,7 +270,7 @@ def control_lost(
 
 
 def on_late_machine(row: NotOpen, **more: Any) -> NotOpen:
-    """Return the same failure after the machine was late; ``more``: what the cluster is like."""
+    """Return the same failure on a machine that was late; ``more``: facts about the cluster."""
     return replace(row, route=replace(row.route, given=30.0), cluster=Cluster(**more))
 
 
@@ -274,10 +279,10 @@ def on_late_machine(row: NotOpen, **more: Any) -> NotOpen:
 
 @dataclass
 class Owner(NoForeignChanges):
-    """Another owner of a policy that closes, or opens, paths by one protocol."""
+    """Another owner of a policy that closes or opens paths of one protocol."""
 
     gives: str
-    """``closed``, or ``open``."""
+    """The effect of the policy: ``closed`` or ``open``."""
     by: str = "TCP"
     exempt: str = "exempt the suite's namespaces"
 
@@ -301,7 +306,7 @@ CLOSES, OPENS, OTHER_RUN = Owner("closed"), Owner("open"), OtherRun()
 def reachable(
     target: Target, result: Answer, *, restarted: Sequence[str] = (), **world: Any
 ) -> Raised:
-    """Return the failure of the whole expectation that a client reaches a target."""
+    """Return the failure of the expectation that a client reaches a target."""
 
     def expectation() -> None:
         expect = expecting({CLIENT.pod: [result]}, restarted=restarted, **world)
@@ -312,7 +317,7 @@ def reachable(
 
 @dataclass(frozen=True)
 class WithFelix:
-    """A failure whose message then names Felix where it does not run."""
+    """A failure whose message also names the nodes on which Felix does not run."""
 
     failing: Failing
     down: tuple[str, ...]
@@ -328,7 +333,8 @@ class WithFelix:
 def overlay(
     nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
 ) -> Raised:
-    """Return the failure of a path between nodes; ``inside`` one of them, and to a ``node``."""
+    """Return the failure of a path between nodes. ``inside`` and ``node`` are the results of
+    attempts to a pod of the same node, and to the other node itself."""
     inside_pod = replace(NEIGHBOUR, pod="inside")
     to_node = replace(CLIENT, pod="node", host_network=True)
     answers: dict[str, list[Answer]] = {

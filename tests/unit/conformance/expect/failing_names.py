@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes one failure about a name: no answer, a wrong address, a missing record."""
+"""Causes of single failures about a name: no answer, a wrong address, a missing record."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from tests.unit.conformance.expect.failing import CLIENT, NO_NAME, NOBODY, Raise
 from tests.unit.conformance.expect.stand_ins import Answer, observation
 
 Delay = float | Verdict | None
-"""s.  How long an answer takes; None: no answer comes.  A verdict is an answer of that kind."""
+"""s. The time until an answer; None: no answer. A verdict means an answer of this kind."""
 
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A name that does not resolve as it has to, over the answers of the cluster's DNS."""
+    """A name that does not resolve as it should, given the answers of the cluster's DNS."""
 
     answer: Answer
-    """What the question for the name itself gets."""
+    """The answer to the query for the name itself."""
     server: Delay = 0.003
-    """What the Service of DNS answers about another name."""
+    """The answer of the DNS Service about another name."""
     pods: tuple[Delay, ...] = (0.003, 0.003)
-    """The same of each DNS pod; empty: the pods are not known."""
+    """The answers of the single DNS pods about another name; empty: the pods are not known."""
     to: tuple[str, ...] = (dns.ADDRESS,)
     """The right answer; empty: there is no such record."""
     record: str = "A"
     is_known: bool = True
-    """Whether the cluster's DNS is known, so that it is asked again."""
+    """True if the cluster's DNS is known, so that it is queried again."""
     at: tuple[Target, ...] = ()
-    """Servers that are asked in place of the client's own."""
+    """Servers that are queried in place of the client's own."""
     is_restarted: bool = False
-    """Whether the client's pod restarted meanwhile."""
+    """True if the client's pod has restarted meanwhile."""
     others: ForeignPolicyView = NOBODY
-    """Owners of policies that are not the test's."""
+    """Owners of policies other than the test's."""
 
     def error(self) -> BaseException | None:
         known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
@@ -98,7 +98,7 @@ def by_turns(*answers: Answer) -> Answer:
 
 
 def at_first(first: Answer, then: Answer) -> Answer:
-    """Return one answer to the first question, and another to all that follow."""
+    """Return one answer to the first query, and another answer to all later queries."""
     return by_turns(first, *[then] * 1000)
 
 

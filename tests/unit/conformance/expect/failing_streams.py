@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes one failure about streams, the start of pods, sizes and pages."""
+"""Causes of single failures about streams, the start of pods, sizes and pages."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class StreamLost:
     client: Workload
     server: Workload
     too_late: bool = False
-    """Whether nothing but the budget for a new stream is over."""
+    """True if the only fault is that the budget for a new stream is over."""
     given: float = 0.0
-    """s.  Added to the budget since the machine was late."""
+    """s. The time that was added to the budget because the machine was late."""
     overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed throughout."""
+    """True if the lab's machine was overwhelmed all the time."""
     others: ForeignPolicyView = NOBODY
     runs: Runs = NOBODY
     ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)
-    """How the client's end stands, and the server's."""
+    """The states of the client's end and of the server's end."""
 
     def error(self) -> Exception:
         expected = streams.Expectations(streams.ScriptedStreams(streams.LOST)).streams
@@ -71,7 +71,7 @@ class StreamLost:
 
 
 def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodStartup:
-    """Return expectations about new pods; ``answers``: by the port that the client asks."""
+    """Return expectations about new pods; ``answers``: by the port to which the client connects."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
         assert attempt.target is not None
@@ -83,9 +83,9 @@ def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodS
 def new_pod(
     made: Workload, answer: Verdict = UP, *, beside: Verdict = UP, stage: Stage = "done"
 ) -> Raised:
-    """Return the failure of a new pod that is to be silent until its policy is there.
+    """Return the failure of a new pod that should send nothing until its policy is in place.
 
-    ``beside``: what another pod answers; ``stage``: how far the new pod's first action comes.
+    ``beside``: the answers of another pod; ``stage``: how far the new pod's first action gets.
     """
     return Raised(
         lambda: startup(CLIENT, {8080: answer, 80: beside}).accept_nothing(
@@ -95,14 +95,14 @@ def new_pod(
 
 
 def first_action(made: Workload, **world: Any) -> Raised:
-    """Return the failure of a new pod whose first packet leaves before its policy is there."""
+    """Return the failure of a new pod that sends its first packet before its policy is in place."""
     return Raised(
         lambda: startup(made, {}, **world).sent_nothing([NewPod(pod=made)], POD, because="it is so")
     )
 
 
 def never_ready(made: Workload) -> Raised:
-    """Return the failure of a new pod that its kubelet does not reach."""
+    """Return the failure of a new pod that its kubelet cannot reach."""
     beside = NEIGHBOUR.tcp(80)
     return Raised(
         lambda: startup(CLIENT, {8080: DROPPED, 80: UP}).become_ready(
@@ -126,7 +126,7 @@ def lost_by_size(target: Target, *lost: int) -> Raised:
 
 
 def page(target: Target) -> Raised:
-    """Return the failure of a page that shows something else."""
+    """Return the failure of a page with unexpected content."""
 
     def other(attempt: Attempt, _: int) -> Observation:
         return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
@@ -139,7 +139,7 @@ def page(target: Target) -> Raised:
 
 
 def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
-    """Return the failure of a long answer, by a Service and by the server's own address."""
+    """Return the failure of a long answer through a Service and from the server's own address."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
         return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
@@ -152,13 +152,13 @@ def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
 
 
 def first_only(attempt: Attempt, _: int) -> Observation:
-    """Answer at the first backend's own address alone."""
+    """Answer only at the first backend's own address."""
     is_first = attempt.target is not None and attempt.target.host == SERVER.address
     return observation(attempt, UP if is_first else DROPPED)
 
 
 def listening(port: int, protocol: str) -> Answer:
-    """Return the answers of a pod that listens at one port alone."""
+    """Return the answers of a pod that listens at only one port."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
         target = attempt.target

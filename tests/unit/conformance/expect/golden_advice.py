@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole advice that failures end with, a family for each input of its choice.
 
-Families of one group differ from one another in the input that their names show.  Two families,
-at least, differ in nothing but one condition of the choice.
+Families of one group differ in the input that their names show. For each condition of the choice,
+there are two families that differ only in this condition.
 
 ``python -m tests.unit.conformance.expect.golden_advice`` writes golden_advice.txt anew; read the
 difference.
@@ -568,7 +568,7 @@ def advice_of(family: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """Return the golden advice by family."""
+    """Map each family to its golden advice."""
     entries = TEXTS.read_text(encoding="utf-8").split("\n\n")
     return {
         family: advice for family, _, advice in (one.strip().partition("\n    ") for one in entries)

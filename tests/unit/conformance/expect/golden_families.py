@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One failure of each family, made by the real expectations over scripts, for their whole texts.
+"""One failure of each family, raised by the real expectations over scripts, for tests of the whole
+messages.
 
-``python -m tests.unit.conformance.expect.golden_families`` writes golden_families.txt anew; read the difference.
+``python -m tests.unit.conformance.expect.golden_families`` writes golden_families.txt again; read
+the difference.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ from tests.unit.conformance.expect.subjects import test_readings as ipam
 from tests.unit.conformance.expect.subjects import test_service_source as source
 
 WALL_CLOCK = re.compile(r"\d{8,}\.\d+")
-"""Seconds since the stand-ins' streams, which live in 1970."""
+"""Matches times of the stand-ins' streams, whose clock begins in 1970."""
 TEXTS = Path(__file__).with_suffix(".txt")
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 FRIEND, STRANGER = a_workload("friend"), a_workload("stranger", node="linux-2")
@@ -92,7 +94,7 @@ def expecting(claim: str, answers: dict[str, list[Answer]], **world: Any) -> Exp
 
 
 def denied(claim: str, target: Target, *script: Answer, lag: bool = False) -> None:
-    """A stranger that is to be kept out, after it was seen to come in."""
+    """Expect that a client is denied that was admitted before."""
     change = PolicyChange(what="apply it", at=0.0, enforced_at="target")
     under: dict[str, Any] = {"policies": lambda: [POLICY], "change": lambda: change}
     if lag:
@@ -111,14 +113,14 @@ def denied(claim: str, target: Target, *script: Answer, lag: bool = False) -> No
 
 
 class Removable:
-    """Policies whose removal changes nothing."""
+    """Policies whose removal has no effect."""
 
     def remove(self) -> None:
         pass
 
 
 def still_in_force() -> None:
-    """A path that a policy closed and that stays closed once it is removed."""
+    """Expect that a path opens when its policy is removed, although it stays closed."""
     expect = expecting("DEMO-7", {"friend": [UP], "stranger": [UP]})
     target = SERVER.tcp(8080)
     expect.control([FRIEND, STRANGER], target, because="no policy is in force yet")
@@ -141,7 +143,7 @@ def reachable(
 
 
 def only(closed: Target) -> Answer:
-    """Everything but this is open."""
+    """Return answers in which only this path is closed."""
     return lambda attempt, _: observation(attempt, DROPPED if attempt.target == closed else UP)
 
 
@@ -441,7 +443,7 @@ FAMILIES: dict[str, Callable[[], object]] = {
 
 
 def text_of(family: str) -> str:
-    """What the failure of a family says, with the kind of exception that it is."""
+    """Return the failure's message in a family, with the kind of exception."""
     try:
         FAMILIES[family]()
     except (Nonconformance, SuiteError) as error:
@@ -450,7 +452,7 @@ def text_of(family: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """The golden texts by family."""
+    """Map each family to its golden text."""
     parts = TEXTS.read_text(encoding="utf-8").split("=== ")[1:]
     return {
         head: text.rstrip("\n") for head, _, text in (part.partition(" ===\n") for part in parts)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network by script, and pods that ask in it: packets are sent at 0 and again at ``syn_again``, as systems do.
+"""A scripted network, and pods that connect in it. Packets are sent at once and again after
+``syn_again``, as operating systems do.
 
-Time passes only while somebody waits for an answer.
+Time passes only while code waits for an answer.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from conformance.settings import Timings
 from tests.unit.conformance.expect.stand_ins import Clock, backend_named
 
 Passes = Callable[[float], bool]
-"""Whether a packet that is sent at this moment comes through."""
+"""Returns whether a packet that is sent at this moment arrives."""
 ROUND_TRIP = 0.002
-"""s."""
+"""s. The time from a packet to its answer."""
 
 
 def always(_: float) -> bool:
@@ -36,22 +37,24 @@ def never(_: float) -> bool:
 
 @dataclass
 class Network:
-    """Who gets through to whom, and when."""
+    """The paths that are open, and when."""
 
     timings: Timings
     clock: Clock = field(default_factory=Clock)
     late: Callable[[], float] = lambda: 0.002
-    """s.  From telling an agent to the attempt's beginning."""
+    """s. Returns the time from the request to an agent to the attempt's beginning."""
     passes: dict[tuple[str, str], Passes] = field(default_factory=dict)
-    """Names of the source's pod and target's host to what happens to packets; those not named pass."""
+    """Map (source's pod, target's host) to what happens to packets; all other packets arrive."""
     round_trip: float = ROUND_TRIP
-    """s.  From a packet that passes to its answer."""
+    """s. The time from a packet that arrives to its answer."""
     cold: dict[str, float] = field(default_factory=dict)
-    """Names of pods to when their agents have started: what they are asked for before leaves then."""
+    """Map each pod to the time at which its agent has started; attempts requested earlier begin
+    then."""
     begun: list[tuple[float, Attempt]] = field(default_factory=list)
     cancelled: int = 0
     servers: dict[str, str] = field(default_factory=dict)
-    """Host of a target to the pod that answers there in its place; empty: one that does not say who it is."""
+    """Map a target's host to the pod that answers in its place; empty: a server that does not
+    report its name."""
 
     def named(self, attempt: Attempt, verdict: Verdict) -> str:
         """Return the answering pod's name for itself, if the kind of the attempt carries one."""
@@ -75,7 +78,7 @@ class Network:
         return [found[place] for place in sorted(found)]
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Pods stay what they are."""
+        """Do nothing: these pods never change."""
 
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
         """Return the time and the outcome of an attempt; no DNS server answers here."""
@@ -102,7 +105,7 @@ class NetworkAsking:
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _coming: list[tuple[float, int, Observation]] = field(default_factory=list)
     _leaves: dict[str, float] = field(default_factory=dict)
-    """Uid of a source to when the last of its attempts leaves."""
+    """Map the uid of a source to the time at which its last attempt begins."""
 
     @property
     def pending(self) -> int:
@@ -146,13 +149,13 @@ class NetworkAsking:
 
 
 def outage(*spans: tuple[float, float], otherwise: Passes = always) -> Passes:
-    """Nothing passes between the first and the second of these moments."""
+    """Return a path on which no packet arrives between the two moments of each span."""
     return lambda moment: (
         not any(first <= moment < last for first, last in spans) and otherwise(moment)
     )
 
 
 def lossy(share: float, seed: int, otherwise: Passes = always) -> Passes:
-    """Some packets are lost, by chance."""
+    """Return a path that loses a share of the packets at random."""
     chance = random.Random(seed)
     return lambda moment: chance.random() >= share and otherwise(moment)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster around a test's own pods whose answers the test sets."""
+"""A stand-in for the cluster around a test's own pods; the test defines its answers."""
 
 from typing import Any
 
@@ -7,8 +7,7 @@ from conformance.expect.context import World
 
 
 class StandInWorld(World):
-    """A world in which some answers are given: ``StandInWorld(change=lambda: change,
-    others=policies)``."""
+    """A world with some given answers: ``StandInWorld(change=lambda: change, others=policies)``."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__()

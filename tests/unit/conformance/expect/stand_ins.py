@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prober that answers from a script, a clock that takes no time, and workloads to use with
-them."""
+"""A prober that answers from a script, a clock that needs no time, and workloads for
+expectations."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ def target(host: str = "192.168.0.9") -> Target:
 
 
 BYSTANDER = target("192.168.0.200")
-"""A server that no policy selects: it answers everyone, also where the script says otherwise."""
+"""A server that no policy selects: it answers everybody, even if the script gives another
+answer."""
 
 
 FOR_EVER = 10_000.0
-"""s."""
+"""s. A time that no test reaches."""
 
 
 @dataclass
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """A clock that advances only when code sleeps."""
 
     now: float = 0.0
 
@@ -53,19 +54,20 @@ Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
 
 @dataclass
 class ScriptedProber:
-    """Answers attempts by their source's name: one answer for each round, and the last one for all
+    """Answers attempts by their source's name: one answer per round, and the last answer for all
     later rounds."""
 
     answers: dict[str, list[Answer]]
     clock: Clock = field(default_factory=Clock)
     batches: list[list[str]] = field(default_factory=list)
     restarted: set[str] = field(default_factory=set)
-    """Pods that are no longer what they were."""
+    """Names of pods that have been replaced."""
     _rounds: Counter[str] = field(default_factory=Counter)
 
     @property
     def rounds(self) -> int:
-        """Batches of the source that had most of them; set to 0, all scripts start anew."""
+        """Return the number of batches of the source that had most batches. Setting it to 0 begins
+        all scripts again."""
         return max(self._rounds.values(), default=0)
 
     @rounds.setter
@@ -101,7 +103,7 @@ class ScriptedProber:
 
 @dataclass
 class ScriptedAsking:
-    """Attempts under way: time-outs take their time, everything else is answered soon."""
+    """Attempts under way: time-outs take their time, and all other results arrive soon."""
 
     prober: ScriptedProber
     _coming: list[tuple[float, int, Answered]] = field(default_factory=list)
@@ -163,7 +165,7 @@ class Observer(Protocol):
 
 @dataclass
 class ImmediateAsking:
-    """Attempts that are answered as soon as they are begun, a batch at a time."""
+    """Attempts that are answered as soon as they begin, batch by batch."""
 
     prober: Observer
     _answers: deque[Answered] = field(default_factory=deque)
@@ -201,7 +203,8 @@ class ImmediateAsking:
 
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
-    """What was seen; an attempt whose answer names a pod is answered by a backend of its target."""
+    """Return the observation of an attempt; if its answer names a pod, the pod is a backend of its
+    target."""
     if "served_by" not in more:
         more["served_by"] = backend_named(attempt, verdict)
     seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
@@ -215,7 +218,8 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
 
 
 def backend_named(attempt: Attempt, verdict: Verdict) -> str:
-    """How the first backend of an attempt's target names itself, where it answers and can."""
+    """Return the name that the first backend of an attempt's target reports, if it answers and can
+    report a name."""
     backends = attempt.target.backends if attempt.target else ()
     names = (
         verdict is Verdict.CONNECTED and attempt.kind in (Kind.HTTP, Kind.UDP) and bool(backends)
@@ -224,7 +228,7 @@ def backend_named(attempt: Attempt, verdict: Verdict) -> str:
 
 
 def told(kept: Iterable[Decision]) -> list[str]:
-    """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
+    """Return the reasons of decisions that are LIFTED or NOT_OBSERVED."""
     return [
         seen.reason
         for seen in kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams whose states come from a script, and a test's expectations over them."""
+"""Streams with scripted states, and a test's expectations over them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def end(pod: Workload, side: Any, verdict: StreamVerdict, quiet: float | None = 
 def state(
     client: StreamVerdict, server: StreamVerdict, after: float | None = None, quiet: float = 9.0
 ) -> StreamState:
-    """From the Linux to the Windows pod."""
+    """Return the state of a stream from the Linux pod to the Windows pod."""
     return StreamState(
         client=end(LINUX, "client", client, quiet), server=end(WINDOWS, "server", server, quiet),
         target=WINDOWS.tcp(9000), recovered_after=after, recovery_tries=1 if client is not SURVIVED else 0,
@@ -62,7 +62,7 @@ BACK = state(RESET, STALLED, 0.02)
 
 
 class ScriptedStreams(Streams):
-    """Streams whose states are a script, by their client's name; the last one lasts."""
+    """Streams with scripted states, by their client's name; the last state stays."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ScriptedStreams(Streams):
 
 
 class Expectations:
-    """A test's expectations over scripts."""
+    """A test's expectations over scripted streams."""
 
     def __init__(self, streams: ScriptedStreams, version: str = "v3.31.2", **answers: Any) -> None:
         self.attached: dict[str, str] = {}
@@ -117,20 +117,21 @@ class Expectations:
 
     @property
     def unobserved(self) -> list[str]:
-        """Why streams that may be lost were not."""
+        """Return the reasons why streams that may be lost were not lost."""
         return told(self.kept)
 
     def acls(self, node: str, pod: Workload) -> tuple[AclRule, ...]:
         return self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
 
     def begin(self, policy: Policy) -> None:
-        """Until the change: streams, then the policy that closes the guest's way."""
+        """Run the part before the change: open streams, then apply the policy that closes the
+        guest's path."""
         self.prober.answers["linux"] = [policy.answer]
         self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL)
         self.connections_during_change.under(policy, *GUEST_STAYS_OUT)
 
     def survive_or_reconnect(self, **more: Any) -> list[StreamState]:
-        """After the change, which opens the guest's way if nothing else is said."""
+        """Run the part after the change, which opens the guest's path unless stated otherwise."""
         opened = more.pop("opened", [GUEST_ENTERS])
         return self.connections_during_change.survive_or_reconnect(
             [(LINUX, WINDOWS)], *opened, survives=CONTROL, **{"because": "policy changes"} | more
@@ -139,7 +140,7 @@ class Expectations:
 
 @dataclass(frozen=True)
 class Restart:
-    """One that was seen."""
+    """A restart that was observed."""
 
     node: str = "windows-1"
     before: str = "calico-node-windows-a, 0 restarts"
@@ -157,13 +158,15 @@ GUEST_STAYS_OUT = (
 
 @dataclass
 class Policy:
-    """Closes the guest's way when it is applied, and opens it again so many seconds after :meth:`change`."""
+    """A policy that closes the guest's path when it is applied, and opens it this many seconds
+    after :meth:`change`."""
 
     expected: Expectations
     closes: bool = True
     opens_after: float = 0.0
     loses: Callable[[float], bool] = lambda _: False
-    """Whether the network loses what the guest sends at a moment, whatever policy says."""
+    """Returns whether the network loses a packet that the guest sends at this moment, independent
+    of policy."""
     closed: bool = False
     changed: float = float("inf")
 
@@ -183,7 +186,8 @@ class Policy:
 
 
 def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamState]:
-    """What became of streams across a change, as a test about one decides it."""
+    """Return the final states of streams across a change, as a test about one stream decides
+    them."""
     began = expected.prober.clock.now
     states = expected.streams.followed(streams, because="policy changes", since=began)
     for found in states:

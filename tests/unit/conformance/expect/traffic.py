@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths that an expectation opens and closes among stand-ins."""
+"""Paths between stand-ins that an expectation opens and closes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 OWN = (STRANGER, BYSTANDER)
 BESIDE: list[Pair | Workload] = [FRIEND, OWN]
-"""Who gets to the same server, and where the stranger gets at the same time."""
+"""Controls: another client of the same server, and another target of the stranger, at the same
+time."""
 WHY = "only friends may enter"
 ONLY_FRIENDS = (
     Case(FRIEND, SERVER, open=True, because=WHY),
@@ -35,12 +36,12 @@ ONLY_FRIENDS = (
 
 
 def own(client: Workload) -> list[str]:
-    """The only address that a server may see."""
+    """Return the only source address that a server may report."""
     return ["192.168.0.5"]
 
 
 def opened(expect: Expect) -> Expect:
-    """The same expectations after both paths were seen open; scripts start anew."""
+    """Return the expectations after both paths were observed open; scripts begin again."""
     prober = expect.prober
     assert isinstance(prober, ScriptedProber)
     after, prober.answers = prober.answers, {"friend": [UP], "stranger": [UP]}
@@ -50,7 +51,8 @@ def opened(expect: Expect) -> Expect:
 
 
 def by_name(address: str) -> Callable[[Attempt, int], Observation]:
-    """Resolves to an address; where it is not the true one, nothing arrives."""
+    """Return answers by which a name resolves to this address; packets to a wrong address do not
+    arrive."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
         if attempt.kind is Kind.DNS:

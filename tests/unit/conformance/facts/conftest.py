@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fake API server with the objects of a test, for facts and preflight."""
+"""A fake API server with objects that a test defines, for tests of facts and preflight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTED = ("nodes", "ippools", "pods", "events", "daemonsets", "blockaffinities")
 
 
 class World:
-    """Objects by path, served with lists."""
+    """Objects by path, served as lists."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -98,20 +98,20 @@ class World:
         )
 
     def block(self, node: str, cidr: str) -> None:
-        """A confirmed block of Calico's IPAM."""
+        """Return a confirmed block of Calico's IPAM."""
         spec = {"node": node, "cidr": cidr, "state": "confirmed", "deleted": "false"}
         self.put(f"/apis/projectcalico.org/v3/blockaffinities/{node}", {"spec": spec})
 
 
 @pytest.fixture
 def world(kube: Kube) -> World:
-    """The cluster's objects."""
+    """Return the cluster's objects."""
     return World(kube.api)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
 def kube(tmp_path: Path) -> Iterator[Kube]:
-    """A client of a fake API server, which is its attribute ``api``."""
+    """Provide a client of a fake API server; the client's attribute ``api`` is the server."""
     server = fake_api.FakeApi()
     server.start()
     run = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0)

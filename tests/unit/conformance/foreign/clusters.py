@@ -19,7 +19,7 @@ RUN = Ownership("ab12", "gw0")
 
 
 class Cluster:
-    """Lists by API and kind; each pod has its name as label ``app``."""
+    """Lists of objects by API and kind; each pod has its name as the label ``app``."""
 
     def __init__(self, *served: str) -> None:
         self.served = {KUBERNETES, *served}
@@ -69,6 +69,6 @@ def excuse(there: ForeignPolicies, seen: Any = "closed", otherwise: float | None
 def made(
     there: ForeignPolicies, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns"
 ) -> None:
-    """The run made it so."""
+    """Record that the run made the object in this form."""
     api = V3 if "Policy" in kind else "v1"
     there.changes.kept[ObjectRef(api_version=api, kind=kind, name=name, namespace=space)] = obj

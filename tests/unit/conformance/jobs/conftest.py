@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fake API server for fetching results, and stored runs for merging."""
+"""A fake API server for tests that fetch results, and stored runs for tests that merge them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def api() -> Iterator[FakeApi]:
 
 @pytest.fixture
 def whole(monkeypatch: pytest.MonkeyPatch) -> Plain:
-    """A stored report of a run of all that a small suite has."""
+    """Return a stored report of a run of a whole small suite."""
     return kept("healthy", monkeypatch)
 
 
 @pytest.fixture
 def merged(tmp_path: Path) -> Merge:
-    """``calico-conformance merge`` of such reports."""
+    """Return a function that runs ``calico-conformance merge`` on such reports."""
 
     def merge(*reports: Plain) -> tuple[int, Path]:
         folders = []

@@ -19,7 +19,7 @@ Merge = Callable[..., tuple[int, Path]]
 
 
 def kept(name: str, monkeypatch: pytest.MonkeyPatch) -> Plain:
-    """A stored report, judged by a catalog and a suite that have not changed since."""
+    """Return a stored report; the catalog and the suite count as unchanged since its run."""
     report = stored(name)
     tested = {claim for claim, outcome in report.claims.items() if outcome.results}
     monkeypatch.setattr(merging, "digest", lambda: report.suite["catalog"])
@@ -28,7 +28,7 @@ def kept(name: str, monkeypatch: pytest.MonkeyPatch) -> Plain:
 
 
 def part(whole: Plain, number: int, chosen: Callable[[str], bool], **run: Any) -> Plain:
-    """The report of a run of some of the tests."""
+    """Return the report of a run of some of the tests."""
     plain = copy.deepcopy(whole)
     plain["run"] |= {"id": f"run{number}", "started": f"2026-11-2{number}T10:00:00Z", **run}
     plain["tests"] = [test for test in plain["tests"] if chosen(test["test"])]
@@ -44,24 +44,24 @@ def part(whole: Plain, number: int, chosen: Callable[[str], bool], **run: Any) -
 
 
 def areas(whole: Plain) -> list[Plain]:
-    """Runs of three groups of files."""
+    """Return the runs of three groups of files."""
     files = sorted({test["test"].partition("::")[0] for test in whole["tests"]})
     groups = [set(files[number::3]) for number in range(3)]
     return [part(whole, number, in_files(group)) for number, group in enumerate(groups)]
 
 
 def in_files(group: set[str]) -> Callable[[str], bool]:
-    """Return what chooses the tests of some files."""
+    """Return a function that chooses the tests of some files."""
     return lambda test: test.partition("::")[0] in group
 
 
 def every_third(order: list[str], number: int) -> Callable[[str], bool]:
-    """Return what chooses the tests of a part."""
+    """Return a function that chooses the tests of one part."""
     return lambda test: order.index(test) % 3 == number
 
 
 def by_place(report: Report) -> Mapping[tuple[str, ...], str]:
-    """Claim, and claim, part, client's and server's node, to the verdict."""
+    """Map each claim, and each (claim, part, client's node, server's node), to its verdict."""
     found: dict[tuple[str, ...], str] = {
         (name,): str(claim.verdict) for name, claim in report.claims.items()
     }
@@ -74,7 +74,7 @@ def by_place(report: Report) -> Mapping[tuple[str, ...], str]:
 
 
 def violated(plain: Plain, test: str) -> str:
-    """Let a confirmed decision of a test be VIOLATED; return its claim."""
+    """Change a confirmed decision of a test to VIOLATED; return its claim."""
     for claim in plain["claims"]:
         for result in claim["results"]:
             if result["test"] == test and result["decisions"]:
@@ -96,5 +96,5 @@ def result_of(plain: Plain, claim: str) -> Any:
 
 
 def attempts(plain: Plain) -> int:
-    """Return how many attempts the agents of all nodes made."""
+    """Return the number of attempts that the agents of all nodes made."""
     return sum(int(node["attempts"]) for node in plain["probing"]["nodes"])

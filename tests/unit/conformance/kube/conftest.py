@@ -22,13 +22,13 @@ FAST = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.
 
 @pytest.fixture
 def fakes() -> Any:
-    """The module of the fake API server."""
+    """Return the module of the fake API server."""
     return fake_api
 
 
 @pytest.fixture
 def api() -> Iterator[Any]:
-    """A running fake API server."""
+    """Provide a running fake API server."""
     server = fake_api.FakeApi()
     server.start()
     yield server
@@ -37,7 +37,7 @@ def api() -> Iterator[Any]:
 
 @pytest.fixture
 def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
-    """A client of it."""
+    """Provide a client of the fake API server."""
     client = Kube(from_kubeconfig(fake_api.kubeconfig(tmp_path / "kubeconfig", api.url)), FAST)
     yield client
     client.close()
@@ -45,7 +45,7 @@ def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
 
 @pytest.fixture
 def tls_api(fakes: Any) -> Iterator[Any]:
-    """An API server that takes a client's certificate if it is offered one."""
+    """Provide an API server that accepts a client's certificate but does not require it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     OURS.issue_cert("127.0.0.1").configure_cert(context)
     OURS.configure_trust(context)

@@ -16,7 +16,7 @@ def run(kube: Kube, *argv: str, **more: Any) -> execute.ExecResult:
 
 
 class Listener:
-    """Collects what a stream says."""
+    """Collects the output of a stream."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small API server on loopback whose answers a test sets, exec over WebSocket included."""
+"""A small API server on loopback that answers as a test defines, including exec over WebSocket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Answer = tuple[Any, ...]
-"""Status and body, and headers beyond the usual ones where a test gives any."""
+"""Status and body, and further headers if a test gives them."""
 CORE = {
     "pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "events": "Event", "configmaps": "ConfigMap",
     "secrets": "Secret",
@@ -39,7 +39,7 @@ CLUSTER = {
 
 @dataclass
 class Request:
-    """One request as the server saw it."""
+    """A request as the server received it."""
 
     method: str
     path: str
@@ -47,7 +47,7 @@ class Request:
     headers: dict[str, str]
     body: Any
     lines: tuple[tuple[str, str], ...] = ()
-    """All headers, of which a key may stand repeatedly."""
+    """All headers; a key may occur several times."""
 
 
 class Channel:
@@ -94,7 +94,8 @@ class Channel:
             self.sock.sendall(head + data)
 
     def receive(self) -> tuple[int, bytes] | None:
-        """(channel, data) of the next binary frame; None when the client closed; pings are answered."""
+        """Return (channel, data) of the next binary frame, and answer pings; None once the client
+        has closed."""
         while True:
             head = self._exactly(2)
             if head is None:
@@ -128,14 +129,15 @@ class Channel:
 
 @dataclass
 class FakeApi:
-    """``routes`` maps ``METHOD path`` (a regular expression for the path) to an answer or a function that gives one."""
+    """The server. ``routes`` maps ``METHOD path`` (a regular expression for the path) to an answer,
+    or to a function that returns an answer."""
 
     routes: dict[str, Any] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     exec: Callable[[Channel, dict[str, list[str]]], None] | None = None
     exec_refusal: Answer | None = None
     exec_credentials: str = ""
-    """The Authorization that execs need, if any; others are answered 401."""
+    """The Authorization header that execs need, if any; other execs are answered with 401."""
     subprotocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     stop_reading: bool = False
 
@@ -145,7 +147,7 @@ class FakeApi:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = (
-                True  # or each answer costs a delayed acknowledgement of 40 ms
+                True  # otherwise each answer costs a delayed acknowledgement of 40 ms
             )
 
             def handle_one(self) -> None:
@@ -158,9 +160,8 @@ class FakeApi:
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-            def handle_error(
-                self, *_: Any
-            ) -> None: ...  # clients hang up on answers that they do not want
+            # clients close connections whose answers they do not need
+            def handle_error(self, *_: Any) -> None: ...
 
         self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
@@ -190,7 +191,7 @@ class FakeApi:
             self._exec(handler, query)
             return
         code, body, *more = self._answer(request)
-        if callable(body):  # answers by itself
+        if callable(body):  # the exec sends its own answer
             body(handler)
             return
         headers = {"Content-Type": "application/json"} | (
@@ -289,7 +290,7 @@ def listing(*items: dict[str, Any], version: str = "7") -> Answer:
 def kubeconfig(
     path: Path, server: str, *, token: str = "t", authority: str = "", **change: Any
 ) -> Path:
-    """A kubeconfig file; ``change`` replaces top-level entries."""
+    """Write a kubeconfig file; ``change`` replaces top-level entries."""
     cluster: dict[str, Any] = {"server": server}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()

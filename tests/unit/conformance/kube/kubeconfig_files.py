@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubeconfigs of tests, and the user as which the API server treats their requests."""
+"""Kubeconfigs of tests, and the identity that the API server derives from their requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 
 def content(server: str, user: Any, **cluster: Any) -> dict[str, Any]:
-    """Return a kubeconfig whose one user has these credentials."""
+    """Return a kubeconfig with a single user that has these credentials."""
     authority = base64.b64encode(OURS.cert_pem.bytes()).decode()
     return {
         "apiVersion": "v1",
@@ -43,6 +43,6 @@ WHO = ("authorization", "impersonate-")
 
 
 def who(request: Any) -> list[tuple[str, str]]:
-    """Return the headers that say who asks, the keys in lower case."""
+    """Return the headers that identify the user, with keys in lower case."""
     lines = ((key.lower(), value) for key, value in request.lines)
     return sorted((key, value) for key, value in lines if key.startswith(WHO))

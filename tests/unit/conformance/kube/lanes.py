@@ -31,7 +31,8 @@ def unusable(path: Path) -> str:
 def with_plugin(
     tmp_path: Path, fakes: Any, script: str, server: str = "https://127.0.0.1:1"
 ) -> Path:
-    """A kubeconfig whose user gets credentials from a program, a shell script of these lines."""
+    """Write a kubeconfig whose user gets credentials from a program: a shell script of these
+    lines."""
     program = tmp_path / "login"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

@@ -11,13 +11,15 @@ import time
 from collections.abc import Iterator
 
 TRICKLES = 300
-"""Bytes of a trickling answer, after which the proxy gives up."""
+"""The number of bytes of a slow answer after which the proxy gives up."""
 
 
 class LoopbackProxy:
-    """``heads`` are the requests that it was sent; ``answer``: a status line instead of a tunnel.
+    """A proxy. ``heads`` are the requests that it received; ``answer`` is a status line that it
+    sends instead of opening a tunnel.
 
-    ``pause``: s between two bytes of an answer to CONNECT that is none in the end; 0: it answers at once.
+    ``pause``: seconds between two bytes of an answer to CONNECT that never becomes complete; 0: it
+    answers at once.
     """
 
     def __init__(self, answer: str = "", wanted: str = "", pause: float = 0.0) -> None:

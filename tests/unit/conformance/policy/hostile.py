@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile input for ``calico-conformance policy``: valid objects with one value replaced, and
-texts that are not YAML objects."""
+"""Hostile input for ``calico-conformance policy``: valid objects with one wrong value, and texts
+that are no objects."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ TEXTS: tuple[bytes, ...] = (
 
 
 def valid() -> list[Any]:
-    """Objects of every kind that is read."""
+    """Return objects of every kind that the command reads."""
     read: list[Any] = fast_yaml.load(VALID)
     return read
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a value, as the keys that lead there."""
+    """Yield every place in a value, as the keys that lead to it."""
     if path:
         yield path
     entries = (
@@ -149,7 +149,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(objects: list[Any], path: tuple[Any, ...], value: Any, how: str) -> list[Any]:
-    """The objects with the value at a place replaced, wrapped in a list, doubled, or with a strange key beside it."""
+    """Return the objects with the value at a place replaced, wrapped in a list, doubled, or with a
+    strange key added."""
     made = copy.deepcopy(objects)
     holder = made
     for key in path[:-1]:
@@ -171,17 +172,17 @@ HOWS = ("replaced", "replaced", "replaced", "wrapped", "nested", "doubled", "gon
 
 
 def at_random(chance: random.Random, objects: list[Any]) -> list[Any]:
-    """The objects with one to three changes."""
+    """Return the objects with one to three random changes."""
     made = objects
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        # a bomb that was put in before has more places than memory
+        # an earlier change may have inserted a bomb with more places than memory
         path = chance.choice(list(islice(places_of(made), 5000)))
         made = changed(made, path, chance.choice(VALUES), chance.choice(HOWS))
     return made
 
 
 def places_of(objects: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """The places of objects that are no loops."""
+    """Yield the places of all objects that do not contain themselves."""
     for number, obj in enumerate(objects):
         yield from _shallow(obj, (number,), 0)
 

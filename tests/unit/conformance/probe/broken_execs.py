@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which an exec of an agent breaks: conversations that the fake API server holds in the
-agent's place."""
+"""Ways in which an agent's exec breaks, each as a conversation that the fake API server holds in
+the agent's place."""
 
 from __future__ import annotations
 

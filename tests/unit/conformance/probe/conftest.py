@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the probe tests: a fake API server whose execs are scripts; ``tests/contract/prober`` has real agents."""
+"""Fixtures of the probe tests: a fake API server with scripted execs; ``tests/contract/prober`` has
+real agents."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def attempt(
 
 
 class Agents:
-    """Execs of the fake API: ``script`` has what the next ones do."""
+    """The execs of the fake API; ``script`` defines the next execs."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -78,14 +79,14 @@ class Agents:
         (self.script.pop(0) if self.script else self.otherwise)(channel, query)
 
     def otherwise(self, channel: Any, query: dict[str, list[str]]) -> None:
-        """What an exec does that no script is for."""
+        """Serve an exec for which there is no script."""
         channel.status(None, message=f"the test has no script for the exec of {query['command']}")
         channel.close()
 
 
 @pytest.fixture
 def api() -> Iterator[Any]:
-    """A running fake API server."""
+    """Provide a running fake API server."""
     server = fake_api.FakeApi()
     server.start()
     yield server
@@ -94,7 +95,7 @@ def api() -> Iterator[Any]:
 
 @pytest.fixture
 def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
-    """A client of it."""
+    """Provide a client of the fake API server."""
     client = Kube(from_kubeconfig(fake_api.kubeconfig(tmp_path / "kubeconfig", api.url)), QUICK.run)
     yield client
     client.close()
@@ -102,13 +103,13 @@ def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
 
 @pytest.fixture
 def agents(api: Any) -> Agents:
-    """The execs of the fake API server."""
+    """Return the execs of the fake API server."""
     return Agents(api)
 
 
 @pytest.fixture
 def prober(kube: Kube, agents: Agents, tmp_path: Path) -> Iterator[Prober]:
-    """A prober over them."""
+    """Provide a prober over the fake API server."""
     one = Prober(kube, tmp_path / "run", Settings(timings=QUICK))
     yield one
     one.close()
@@ -116,7 +117,7 @@ def prober(kube: Kube, agents: Agents, tmp_path: Path) -> Iterator[Prober]:
 
 @pytest.fixture
 def make() -> Any:
-    """Builds workloads and attempts."""
+    """Return a builder of workloads and attempts."""
 
     class Make:
         workload = staticmethod(workload)
@@ -129,7 +130,7 @@ def make() -> Any:
 
 @pytest.fixture
 def listening() -> Iterator[int]:
-    """A port of this machine that takes connections."""
+    """Provide a port of this machine that accepts connections."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         one.listen(64)
@@ -138,7 +139,7 @@ def listening() -> Iterator[int]:
 
 @pytest.fixture
 def closed() -> int:
-    """A port at which nobody listens."""
+    """Return a port on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -146,5 +147,5 @@ def closed() -> int:
 
 @pytest.fixture
 def fakes_status() -> Any:
-    """Builds a refusal of the fake API server."""
+    """Return a function that builds a refusal of the fake API server."""
     return fake_api.status

@@ -18,7 +18,8 @@ BOTH = ((17763, 5329), (20348, 2762))
 
 
 def decided(claim: str, verdicts: Mapping[str, str], part: str = "") -> dict[str, Any]:
-    """What one test said of a claim: Windows build (empty: a decision that is about none) to the verdict there."""
+    """Return one test's result on a claim: the verdict for each Windows build (empty: a decision
+    about no build)."""
     decisions = [
         Decision(
             claim=claim, part=part, test=f"suites/test_{claim}.py::test", source="linux-1", target=f"node-{build}",
@@ -32,13 +33,13 @@ def decided(claim: str, verdicts: Mapping[str, str], part: str = "") -> dict[str
 
 
 def a_gate(answer: str = "qualified", **fields: Any) -> dict[str, Any]:
-    """Return what a report says of a required set."""
+    """Return a report's entry about a required set."""
     gate = {"name": "core", "build": NEW, "answer": answer, "headline": "core"}
     return gate | {"obstacles": [], "waived": []} | fields
 
 
 def undecided(claim: str, verdict: str, part: str = "") -> dict[str, Any]:
-    """What one test said that decided nothing."""
+    """Return one test's result on a claim that it did not decide."""
     return _result(claim, part, verdict, [])
 
 
@@ -53,7 +54,7 @@ def report(
     results: Sequence[dict[str, Any]], *, evidence: str = "field", builds: Sequence[tuple[int, int]] = ((20348, 2762),),
     effect: Mapping[str, Any] | None = None, run: Mapping[str, Any] | None = None, **change: Any,
 ) -> Report:  # fmt: skip
-    """A report in which these results were heard and every other claim was not selected."""
+    """Return a report with these results, in which all other claims were not selected."""
     claims = []
     for claim in catalog().values():
         mine = [result for result in results if result["claim"] == claim.id]

@@ -12,7 +12,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 
 
 def plain(*results: dict[str, Any], **run: Any) -> dict[str, Any]:
-    """A whole report in its JSON form."""
+    """Return a whole report in its JSON form."""
     whole: dict[str, Any] = json.loads(json.dumps(report(results, builds=BOTH).plain))
     for claim in whole["claims"]:
         claim |= {
@@ -34,5 +34,5 @@ LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
 
 
 def section(page: str, name: str) -> str:
-    """A section of a page."""
+    """Return a section of a page."""
     return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]

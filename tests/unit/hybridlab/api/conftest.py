@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real API server over HTTPS on 127.0.0.1, in the test's event loop or in a thread, and a kubelet made of scripts."""
+"""A real API server over HTTPS on 127.0.0.1, in the test's event loop or in a thread, and a
+scripted kubelet."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ TOKENS = {
 
 
 class ScriptedAgent:
-    """A kubelet whose commands are: ``echo``, ``cat``, ``fail CODE``, ``sleep``, and nothing else."""
+    """A kubelet with only these commands: ``echo``, ``cat``, ``fail CODE``, ``sleep``."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -80,7 +81,7 @@ class ScriptedAgent:
 
 @dataclass
 class Answer:
-    """Status, body and headers of one answer."""
+    """Status, body and headers of an answer."""
 
     code: int
     body: Any
@@ -89,7 +90,7 @@ class Answer:
 
 @dataclass
 class Api:
-    """A running server and a way to talk to it."""
+    """A running server, and a client of it."""
 
     server: ApiServer
     session: aiohttp.ClientSession
@@ -133,13 +134,13 @@ class Api:
         return answer.body
 
     async def create(self, path: str, body: Any, **more: Any) -> Any:
-        """Create something and return it."""
+        """Create an object and return it."""
         answer = await self.call("POST", path, body, **more)
         assert answer.code == 201, answer.body
         return answer.body
 
     async def patch(self, path: str, body: Any, kind: str = "merge-patch", **more: Any) -> Answer:
-        """Patch something; what a server-side apply wants is sent as YAML."""
+        """Patch an object; the body of a server-side apply is sent as YAML."""
         if kind == "apply-patch":
             body = yaml.safe_dump(body).encode()
             return await self.call(
@@ -154,7 +155,7 @@ class Api:
         )
 
     async def running_pod(self, name: str, namespace: str = "default", **spec: Any) -> Obj:
-        """Create a pod and make it look as if it ran on node ``n1``."""
+        """Create a pod, and set its status as if it ran on node ``n1``."""
         client = self.server.client("kubelet")
         await client.create("pods", a_pod(name, namespace=namespace, **spec), namespace)
         await client.create(

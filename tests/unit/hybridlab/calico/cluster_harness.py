@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Calico over a real API in the process and a recording data plane."""
+"""A Calico over a real API in the process and a data plane that records calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Harness:
         asking: dict[str, str] | None = None,
         **labels: str,
     ) -> tuple[Obj, PodAttachment]:
-        """Create, network and annotate a pod, as scheduler and kubelet do; ``asking``: annotations."""
+        """Create a pod, connect it and annotate it, as scheduler and kubelet do; ``asking``: the
+        pod's annotations."""
         spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}
         obj = await self.client.create(
             "pods",
@@ -60,7 +61,7 @@ class Harness:
         return await self.client.patch("pods", name, annotations, namespace), attachment
 
     async def until(self, test: Callable[[], Any]) -> None:
-        """Wait for something that must come true."""
+        """Wait until the test is true; it must become true."""
         async with asyncio.timeout(PATIENCE):
             while not test():  # noqa: ASYNC110 -- what is waited for has no event
                 await asyncio.sleep(0.001)
@@ -68,7 +69,8 @@ class Harness:
     async def settled(self) -> None:
         """Wait until nothing has been programmed for many of Felix' gathering times.
 
-        They are waited for one by one: a machine that is busy elsewhere lets time pass, but no turn of the loop.
+        Each gathering time is waited for separately: on a busy machine, time may pass without a
+        turn of the event loop.
         """
         seen = -1
         while seen != len(self.dataplane.updates):
@@ -81,7 +83,7 @@ class Harness:
         return self.dataplane.endpoints.get(node, {}).get(uid)
 
     def denies(self, pod: Obj) -> bool:
-        """Whether a pod's program takes in nothing, but for its own node."""
+        """Return whether a pod's program admits nothing but traffic of its own node."""
         program = self.program(pod)
         if "windows" not in pod["spec"]["nodeName"]:
             return any(tier.end == "deny" and not tier.rules for tier in program.ingress)

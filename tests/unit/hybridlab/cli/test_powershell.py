@@ -84,7 +84,7 @@ def test_the_systems_folders_and_homes_are_refused(
         "net": (installed / "home", f"{folder}/shared/Microsoft.NETCore.App/10.0.1"),
     }
     program = names(installed, *lines[which], "7.6.9")
-    with pytest.raises(Stop, match=f"names its folder as {folder},") as refused:
+    with pytest.raises(Stop, match=f"its folder is {folder},") as refused:
         powershell.named(program)
     assert refused.value.code == USAGE
     assert "\n" not in str(refused.value)
@@ -93,7 +93,7 @@ def test_the_systems_folders_and_homes_are_refused(
 def test_a_folder_that_a_link_makes_of_the_system_is_refused(installed: Path) -> None:
     (installed / "link").symlink_to("/usr")
     program = names(installed, installed / "link", runtime(installed), "7.6.9")
-    with pytest.raises(Stop, match=r"names its folder as /usr,"):
+    with pytest.raises(Stop, match=r"its folder is /usr,"):
         powershell.named(program)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the kubelet read of a pod."""
+"""Readers of pods for tests of the kubelet."""
 
 from __future__ import annotations
 

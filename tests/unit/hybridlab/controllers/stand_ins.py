@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster for the tests of controllers: the real API in memory, and stand-ins below the kubelets."""
+"""A cluster for tests of controllers: the real API in memory, and stand-ins for everything below
+the kubelets."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ CLUSTER = Profile(
 
 
 class FakeNetwork:
-    """Addresses in order; refuses as long as ``refusals`` lasts."""
+    """A network that assigns addresses in order, and refuses pods as long as ``refusals`` has
+    entries."""
 
     def __init__(self) -> None:
         self.attached: dict[str, str] = {}
@@ -88,7 +90,7 @@ class FakeNetwork:
 
 
 class FakeRuntime:
-    """Containers that run until told otherwise."""
+    """A runtime whose containers run until a test ends them."""
 
     def __init__(self) -> None:
         self.running: dict[str, ContainerSpec] = {}
@@ -96,7 +98,7 @@ class FakeRuntime:
         self.stopped: list[tuple[str, float]] = []
         self.updates: list[tuple[str, dict[str, str]]] = []
         self.ends_with: dict[str, list[int]] = {}
-        """Container name to exit codes of its next runs."""
+        """Map each container's name to the exit codes of its next runs."""
         self.unknown: set[str] = set()
         self.builds: tuple[int, ...] = (17763, 20348)
         self.probe_answer: Callable[[ProbeSpec], bool] = lambda spec: True
@@ -152,9 +154,8 @@ class FakeRuntime:
             return ExecResult(exit_code=None, start_error='exec: "absent": not found')
         if spec.argv == ("wait",):
             await asyncio.Event().wait()
-        fds = [
-            os.dup(fd) for fd in (stdout, stderr, stdin) if fd is not None
-        ]  # as the channel does before it suspends
+        # the channel does so before it suspends, too
+        fds = [os.dup(fd) for fd in (stdout, stderr, stdin) if fd is not None]
         try:
             given = await asyncio.to_thread(os.read, fds[2], 100) if stdin is not None else b""
             os.write(fds[0], b"out:" + given)
@@ -214,7 +215,7 @@ class Cluster:
         await self.control_plane.stop()
 
     async def until(self, test: Callable[[], Awaitable[Any]], seconds: float = 5.0) -> Any:
-        """What ``test`` answers once it is true."""
+        """Wait until the result of ``test`` is true, and return the result."""
         deadline = time.monotonic() + seconds
         while True:
             answer = await test()

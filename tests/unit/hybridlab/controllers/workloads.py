@@ -20,7 +20,7 @@ async def pods(cluster: Cluster) -> list[Obj]:
 
 
 async def rolled_out(cluster: Cluster, name: str = "web") -> Obj:
-    """What ``kubectl rollout status`` waits for."""
+    """Wait for the state that ``kubectl rollout status`` waits for."""
 
     async def complete() -> Obj | None:
         found = await cluster.client.get("deployments.apps", name, "default")

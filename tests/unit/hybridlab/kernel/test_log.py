@@ -66,7 +66,7 @@ def test_a_log_has_a_size_and_says_that_it_is_full(
     assert log.SIZE - 11_000 < len(found) < log.SIZE + 200
     assert (
         found.splitlines()[-1]
-        == "this log is full (8 MB): from here on repetitions alone are counted"
+        == "this log is full (8 MB): from here on only repetitions are counted"
     )
 
 

@@ -96,7 +96,7 @@ def test_a_nodes_pod_cidr_is_routed_as_a_block() -> None:
 @pytest.mark.parametrize(
     ("profile", "more", "said"),
     [
-        ("default", (), "network.plane is vxlan, which Calico has with its own IPAM alone"),
+        ("default", (), "network.plane is vxlan, which Calico supports only with its own IPAM"),
         (
             "bgp",
             ("network.pod_cidr=192.168.0.0/22",),

@@ -321,11 +321,15 @@ def test_a_node_without_a_free_address_refuses_in_its_plugins_words(
             "calico.install=operator",
             "is win-bridge, which Calico's operator does not know",
         ),
-        ("cloud-routes", "calico.install=services", "is calico: not built but by operator"),
+        (
+            "cloud-routes",
+            "calico.install=services",
+            "is calico: implemented only with calico.install=operator",
+        ),
         (
             "canal-host-gw",
             "network.plane.routes=cloud",
-            "is cloud: flannel host-gw lays routes on nodes",
+            "is cloud: flannel host-gw sets routes on nodes",
         ),
         ("static-routes", "network.plane.plugin=bridge", "plugin"),
     ],

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world of pods and policies, and the verdicts on packets of the programs that are rendered
-for them.
+"""A small world of pods and policies, and the verdicts of the rendered programs on packets.
 
-A verdict is computed from the data plane's own values (programs and IP sets), by a reading of their
-documentation that shares nothing with the code under test.
+The verdicts follow from the data plane's own types (programs and IP sets), according to their
+documentation. This module shares no code with the code under test.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class World:
         self.graph.set_pod(facts)
 
     def apply(self, text: str) -> None:
-        """Objects as YAML; policies of both kinds, network sets, tiers, endpoint slices."""
+        """Add objects in YAML: policies of both kinds, network sets, tiers, endpoint slices."""
         for obj in yaml.safe_load_all(text):
             kind, group = obj["kind"], obj["apiVersion"].partition("/")[0]
             if kind.endswith("NetworkPolicy"):
@@ -90,24 +89,24 @@ class World:
                 )
 
     def program(self, where: str) -> Any:
-        """What the pod gets on Linux."""
+        """Return the pod's program on Linux."""
         return program(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
 
     def acls(self, where: str) -> tuple[Acl, ...]:
-        """What it gets on Windows."""
+        """Return the pod's ACL list on Windows."""
         return self.lists.build(
             self.graph.tiers_for(self.graph.keys_for(self.uids[where])), where.partition("/")[0]
         )
 
     @property
     def left_out(self) -> list[str]:
-        """What became no entry of the list that was asked for last, and why."""
+        """Return the rules that became no entry of the newest list, with the reasons."""
         return [f"{left_out.where}: {left_out.why}" for left_out in self.lists.left_out]
 
     def allowed(
         self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8
     ) -> bool:
-        """Whether a new connection passes; ends that are no pods are addresses."""
+        """Return whether a new connection passes; an end that is no pod is given by its address."""
         packet = (
             self.addresses.get(source, source),
             self.addresses.get(destination, destination),
@@ -120,7 +119,7 @@ class World:
         )
 
     def passes(self, where: str, direction: str, packet: tuple[str, str, str, int, int]) -> bool:
-        """Whether a pod's policy lets a packet through."""
+        """Return whether a pod's policy allows a packet."""
         if self.os == "windows":
             return self._listed(self.acls(where), direction, packet)
         made = self.program(where)

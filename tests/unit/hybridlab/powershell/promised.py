@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PowerShell commands that docs/lab.md promises, read from the lab's own registry.
 
-``python -m tests.unit.hybridlab.powershell.promised`` writes the page's section anew.
+``python -m tests.unit.hybridlab.powershell.promised`` writes the page's section again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BEGIN, END = "<!-- powershell: begin -->\n", "<!-- powershell: end -->\n"
 
 
 def section() -> str:
-    """The table of cmdlets and what stands below it, as Markdown."""
+    """Return the table of cmdlets and the text below it, as Markdown."""
     known = library()
     lines = ["| cmdlet | aliases | parameters |", "| --- | --- | --- |"]
     for key, cmdlet in sorted(known.cmdlets.items()):
@@ -33,7 +33,7 @@ def section() -> str:
 
 
 def written() -> str:
-    """What the page has between its two marks."""
+    """Return the text between the two marks of the page."""
     return PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
 
 

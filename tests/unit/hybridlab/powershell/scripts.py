@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs scripts in the emulated PowerShell, in this process, beside three ports of 127.0.0.1."""
+"""Runs scripts in the emulated PowerShell, in this process, with three ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.unit.hybridlab.runtime.conftest import Harness, Ran, silent, tcp
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = b"This is a Calico for Windows porter"
 AT_ONCE = 8
-"""Scripts that run side by side: most that take long only wait."""
+"""The number of scripts that run at the same time; most slow scripts only wait."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a script did."""
+    """The result of a script."""
 
     exit: int
     stdout: tuple[str, ...]
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def refused(self) -> str:
-        """What is not emulated; empty when it ran."""
+        """Return the construct that is not emulated; empty if the script ran."""
         said = self.stderr.rstrip("\n")
         return (
             said.rpartition("not emulated: ")[2]
@@ -41,12 +41,12 @@ class Answer:
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    """The cases of a golden file."""
+    """Return the cases of a golden file."""
     return [json.loads(line) for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """Output as the golden files have it."""
+    """Return output in the form of the golden files."""
     found = [
         re.sub(r":\d{5}", "@PORT@", line.rstrip())
         for line in text.replace("\r\n", "\n").split("\n")
@@ -101,7 +101,7 @@ async def _run(case: Mapping[str, Any], ports: Mapping[str, int]) -> Answer:
 
 async def _run_all(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # bound and not listening: refuses
+        unused.bind(("127.0.0.1", 0))  # bound but not listening, so that it refuses connections
         async with tcp(_porter) as plain, tcp(silent) as mute:
             ports = {"plain": plain, "silent": mute, "closed": unused.getsockname()[1]}
             free = asyncio.Semaphore(AT_ONCE)
@@ -114,5 +114,5 @@ async def _run_all(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
 
 
 def answers(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Answer]:
-    """PowerShell's answers, by the cases' ids."""
+    """Map the ids of cases to PowerShell's results."""
     return asyncio.run(_run_all(wanted))

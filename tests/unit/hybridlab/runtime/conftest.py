@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class BufferOutput:
-    """A stream that keeps everything that is written to it."""
+    """A stream that stores everything that is written to it."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -31,7 +31,7 @@ class BufferOutput:
 
 
 class LoopbackNet:
-    """Names are a dictionary; any address but 127.0.0.1 would be a mistake of the test."""
+    """A network whose names are a dictionary; any address but 127.0.0.1 is an error of the test."""
 
     hostname = "pod"
     address = "127.0.0.1"
@@ -102,14 +102,14 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 
 @asynccontextmanager
 async def tcp(serve: Serve) -> AsyncIterator[int]:
-    """A server on 127.0.0.1; yields its port."""
+    """Run a server on 127.0.0.1 and yield its port."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]
 
 
 def answering(response: bytes) -> Serve:
-    """Reads a request's head and answers with ``response``, then closes."""
+    """Return a server that reads a request's head, answers with ``response`` and closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if response:
@@ -121,13 +121,13 @@ def answering(response: bytes) -> Serve:
 
 
 def http_answer(body: str, status: str = "200 OK", kind: str = "text/html") -> Serve:
-    """A whole HTTP answer."""
+    """Return a server that sends a whole HTTP answer."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     return answering((head + body).encode())
 
 
 async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Accepts, and never answers."""
+    """Accept a connection and never answer."""
     await reader.read()
     writer.close()
 
@@ -139,7 +139,7 @@ def harness() -> Harness:
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of 127.0.0.1 that refuses."""
+    """Return a port of 127.0.0.1 that refuses connections."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

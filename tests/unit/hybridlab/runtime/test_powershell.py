@@ -245,8 +245,8 @@ def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(
 
 def test_what_is_no_powershell_runs_nothing(harness: Harness) -> None:
     ran = run(harness, "'before'; if (1 { 'x' }")
-    assert ran == Ran(1, "", "not emulated: what stands at character 17: {\n")
-    assert run(harness, "'before'; 'x").err == "not emulated: what stands at character 11: 'x\n"
+    assert ran == Ran(1, "", "not emulated: the text at character 17: {\n")
+    assert run(harness, "'before'; 'x").err == "not emulated: the text at character 11: 'x\n"
 
 
 def test_of_script_files_the_probe_programs_alone_are_run(harness: Harness) -> None:

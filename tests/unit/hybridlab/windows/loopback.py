@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod's network and streams on loopback, for applets that must not notice the difference."""
+"""A pod's network and streams on loopback, for applets, which notice no difference."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Lines:
     def __init__(self) -> None:
         self.reader = asyncio.StreamReader(limit=1 << 24)
         self.closed = False
-        """Nobody reads them any more."""
+        """True once nobody reads the output any more."""
 
     async def write(self, data: bytes) -> None:
         if self.closed:
@@ -51,7 +51,7 @@ class Lines:
 
 @dataclass
 class Script:
-    """The file system: one script."""
+    """A file system with a single script."""
 
     content: bytes
     written: dict[str, bytes] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Script:
 
 
 def process(**settings: float | str) -> tuple[Process, Lines]:
-    """A process with an open standard input, and its output."""
+    """Return a process with an open standard input, and its output."""
     out = Lines()
     env = {"POD_NAMESPACE": "ns", "POD_NAME": "pod", "NODE_NAME": "node"}
     made = Process(

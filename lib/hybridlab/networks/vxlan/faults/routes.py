@@ -2,7 +2,8 @@
 """Faults of the paths to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN
 device.
 
-Felix sets them wrong while the fault is active; a Windows node's HNS network then shows the same.
+Felix sets them wrong while the fault is active; a Windows node's HNS network then shows the same
+wrong routes.
 """
 
 import asyncio
@@ -42,8 +43,8 @@ class _OfFelix(Entries):
         laid: Callable[[Any], Any],
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
-        """Describe the fault; ``laid``: returns the routes or the tunnel that Felix makes with
-        it."""
+        """Describe the fault. ``laid`` receives the routes, or the tunnel, that Felix would make,
+        and returns those that it makes with the fault."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
@@ -54,7 +55,7 @@ class _OfFelix(Entries):
 
     async def _programmed(self) -> None:
         """Wait a while until Felix has made its pending changes; if Felix no longer runs,
-        ``evidence`` shows that they are missing."""
+        ``evidence`` shows that the changes are missing."""
         self._felix.routing.due()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
@@ -72,8 +73,8 @@ class BlocksAstray(_OfFelix):
         change: Callable[[TunnelRoute], TunnelRoute],
         words: str,
     ) -> None:
-        """Describe the fault; ``change`` makes the routes wrong, ``words`` describe the wrong
-        routes."""
+        """Describe the fault. ``change`` receives a correct route and returns the wrong route;
+        ``words`` describe the wrong routes."""
         node = lab.node(parameters["node"])
         super().__init__(lab, identity, node, self._laid)
         others = [other for other in lab.nodes(parameters["to"]) if other != node]

@@ -57,7 +57,8 @@ MEANT = {True: "meant", False: "not meant", None: "not known"}
 
 
 def outcome(facts: Facts, kube: Kube) -> dict[str, Any]:
-    """What a run does on a cluster, as the files have it; ``says`` is all that it says as it refuses."""
+    """Return what a run does on a cluster, in the form of the files; ``says`` is the whole text of
+    a refusal."""
     nodes = [node for node in (*facts.nodes, *facts.left_out) if not node.virtual]
     found: dict[str, Any] = {
         "felix": {node.name: MEANT[node.felix.value] for node in nodes if node.felix}
@@ -73,7 +74,7 @@ def outcome(facts: Facts, kube: Kube) -> dict[str, Any]:
 
 
 def outcome_line(found: dict[str, Any]) -> str:
-    """``A run covers Windows nodes win.``, or how it ends before it begins."""
+    """Return ``A run covers Windows nodes win.``, or how the run ends before it begins."""
     if "exit" in found:
         ends = f"**A run ends with exit code {found['exit']}** before anything is touched"
         return f"{ends}: {found['says']}."
@@ -88,7 +89,7 @@ def outcome_line(found: dict[str, Any]) -> str:
 
 
 def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
-    """The facts of the page by name."""
+    """Yield the facts of the page with their names."""
     yield from ((name, getattr(facts, name)) for name in COLUMNS)
     yield "calico_version", facts.calico_version
     yield "calico_edition", facts.calico_edition
@@ -97,7 +98,8 @@ def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
 
 
 def values(facts: Facts) -> dict[str, Any]:
-    """Fact to value, as the files have them; and which of the claims that are not about every cluster apply."""
+    """Map each fact to its value in the form of the files; add those claims that apply here and not
+    to every cluster."""
     found: dict[str, Any] = {
         name: "unknown" if fact.value is None else fact.value for name, fact in told(facts)
     }
@@ -117,7 +119,7 @@ def values(facts: Facts) -> dict[str, Any]:
 
 
 def page(scratch: Path) -> str:
-    """The whole page; ``scratch`` is a folder for kubeconfigs."""
+    """Return the whole page; ``scratch`` is a folder for kubeconfigs."""
     found: list[tuple[Cluster, Facts]] = []
     ends: dict[str, str] = {}
     for cluster in clusters():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calico as its operator renders it from an Installation: DaemonSets, their ConfigMaps and their pods.
 
-After tigera/operator pkg/render/windows.go and pkg/render/node.go at 40788b9b6bef9d94e77b2e0d7a5eed7e17e2364c
-(Apache-2.0): which containers there are, what starts them, and every variable whose value follows from the
-Installation.  KUBE_NETWORK follows from the plugin since operator v1.34 (Calico v3.28); before, it followed from the
-provider (tigera/operator#3165).
+After tigera/operator pkg/render/windows.go and pkg/render/node.go at
+40788b9b6bef9d94e77b2e0d7a5eed7e17e2364c (Apache-2.0): the containers, their commands, and every
+variable whose value follows from the Installation. KUBE_NETWORK follows from the plugin since
+operator v1.34 (Calico v3.28); before, it followed from the provider (tigera/operator#3165).
 Selectors and labels are those that pkg/controller/utils/component.go gives every workload.
 """
 
@@ -17,16 +17,17 @@ from typing import Any
 Obj = dict[str, Any]
 
 PROVIDERS = {"OpenShift": ",openshift", "EKS": ",ecs", "GKE": ",gke", "AKS": ",aks"}
-"""Provider to what CLUSTER_TYPE says of it."""
+"""Map each provider to its part of CLUSTER_TYPE."""
 NETWORKS = {"AzureVNET": "azure.*", "AmazonVPC": "vpc.*"}
-"""Plugin to KUBE_NETWORK."""
+"""Map each plugin to KUBE_NETWORK."""
 PREFIXES = {"AmazonVPC": "eni", "AzureVNET": "azv", "GKE": "gke"}
 SCRIPTS = "$env:CONTAINER_SANDBOX_MOUNT_POINT/CalicoWindows"
 ENTERPRISE = ("TigeraSecureEnterprise", "CalicoEnterprise")
 
 
 def rendered(installation: Obj, nodes: Mapping[str, str]) -> Iterator[Obj]:
-    """What the operator keeps, as the files of clusters write objects; ``nodes``: name to operating system."""
+    """Yield the operator's objects in the form of the cluster files; ``nodes`` maps names to
+    operating systems."""
     spec, version = installation["spec"], installation["status"]["calicoVersion"]
     yield from _workload(
         "calico-node", spec, version, [name for name, os in nodes.items() if os == "linux"]
@@ -85,7 +86,7 @@ def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[
 
 
 def _overrides(spec: Obj) -> Obj:
-    """What the owner demands of the pods on Windows besides."""
+    """Return the additional settings of the owner for pods on Windows."""
     template: Obj = spec.get("calicoNodeWindowsDaemonSet", {}).get("spec", {}).get("template", {})
     found: Obj = template.get("spec", {})
     return found
@@ -121,7 +122,7 @@ def _linux(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
 
 
 def _environment(spec: Obj) -> dict[str, Any]:
-    """What calico-node is told on either operating system."""
+    """Return the environment of calico-node on either operating system."""
     cni, provider = spec["cni"], spec.get("kubernetesProvider", "")
     found: dict[str, Any] = {
         "DATASTORE_TYPE": "kubernetes", "WAIT_FOR_DATASTORE": "true",
@@ -174,8 +175,8 @@ def _configuration(spec: Obj, windows: bool) -> str:
 
 
 def _image(spec: Obj, kind: str, version: str) -> str:
-    """The name of an image; Enterprise's nodes were ``cnx-node`` before 3.22 (tigera/docs
-    releases.json)."""
+    """Return the name of an image; Enterprise's nodes were called ``cnx-node`` before 3.22
+    (tigera/docs releases.json)."""
     is_enterprise = spec["variant"] in ENTERPRISE
     release = tuple(int(part) for part in version.lstrip("v").split(".")[:2])
     before = "cnx-" if is_enterprise and release < (3, 22) and kind.startswith("node") else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters of ``clusters/*.yaml``, served by the fake API server: each has the objects that an
-installation leaves."""
+"""Clusters of ``clusters/*.yaml``, served by the fake API server: each has the objects of a real
+installation."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ NAMESPACED = {
 
 
 KEPT_OFF = {"calico", "type", "eks.amazonaws.com/compute-type"}
-"""Labels by which Calico's pods are kept off a node."""
+"""Labels by which Calico's pods avoid a node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where something of a cluster was read."""
+    """The place where a part of a cluster was read."""
 
     what: str
     repository: str
     path: str
     commit: str
     sha256: str
-    """Of the file at that commit."""
+    """The sum of the file at that commit."""
     licence: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """One file."""
+    """The content of one file."""
 
     name: str
     title: str
@@ -74,19 +74,19 @@ class Cluster:
     kubernetes: str
     groups: tuple[str, ...]
     away: tuple[str, ...]
-    """Those of the groups whose server answers 503."""
+    """The API groups whose server answers 503."""
     outcome: dict[str, Any]
-    """What a run does there: ``covered`` Windows nodes, or ``exit`` with what it ``says``;
-    ``felix``: of each Windows node whether it is meant to run there; ``left_out``: nodes that
-    nothing is said of."""
+    """The outcome of a run there: the ``covered`` Windows nodes, or ``exit`` with the text in
+    ``says``; ``felix``: for each Windows node, whether Felix should run there; ``left_out``: nodes
+    without a decision."""
     expect: dict[str, Any]
-    """Name of a fact to its value, ``unknown`` where nothing says it."""
+    """Map each fact to its value; ``unknown``: no object shows it."""
     objects: dict[str, dict[str, Any]]
-    """By the path of the API that serves it."""
+    """Objects by the path of the API that serves them."""
 
 
 def clusters() -> tuple[Cluster, ...]:
-    """All of them, by name."""
+    """Return all clusters, ordered by name."""
     return tuple(_read(path) for path in sorted(CLUSTERS.glob("*.yaml")))
 
 
@@ -106,7 +106,8 @@ def _read(path: Path) -> Cluster:
 
 
 def _whole(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The objects of a file; in the place of ``kind: ByTheOperator`` what it renders from the file's Installation."""
+    """Yield the objects of a file; in place of ``kind: ByTheOperator``, the objects that the
+    operator renders from the file's Installation."""
     for plain in objects:
         if plain["kind"] == "ByTheOperator":
             installation = next(one for one in objects if one["kind"] == "Installation")
@@ -121,7 +122,7 @@ def _whole(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _object(plain: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Path and object; nodes, pods and workloads are written shortly in the files."""
+    """Return path and object; in the files, nodes, pods and workloads have a short form."""
     made = {"Node": _node, "Pod": _pod, "DaemonSet": _workload}.get(
         plain["kind"], lambda whole: whole
     )(plain)
@@ -188,7 +189,8 @@ def _environment(plain: dict[str, Any]) -> list[dict[str, Any]]:
 
 @contextmanager
 def served(cluster: Cluster, scratch: Path) -> Iterator[Kube]:
-    """A client of an API server that has this cluster's objects; ``scratch`` is a folder for its kubeconfig."""
+    """Provide a client of an API server with this cluster's objects; ``scratch`` is a folder for
+    the client's kubeconfig."""
     server = fake_api.FakeApi()
     server.routes["GET /.*"] = lambda request: _answer(cluster, request.path)
     server.routes["POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = (
@@ -238,7 +240,7 @@ def _answer(cluster: Cluster, path: str) -> Any:
 
 
 def _in(where: str, listed: str) -> bool:
-    """Whether an object's path belongs to a list, of one namespace or of all."""
+    """Return whether an object's path belongs to a list, of one namespace or of all."""
     folder = where.rpartition("/")[0]
     start, _, plural = listed.rpartition("/")
     return folder == listed or (

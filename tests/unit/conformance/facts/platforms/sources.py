@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetch every source of ``clusters/*.yaml`` and compare it with the sum in its file.
 
-By git alone: of each repository the named commits without their history, and of these the named
-files.  Exit code 0: all agree; 1: a source has another sum; 2: a source could not be fetched.
+Only git is used. It fetches the named commits of each repository without their history, and the
+named files of these commits. Exit code 0: all agree; 1: a source has another sum; 2: a source could
+not be fetched.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tests.unit.conformance.facts.platforms.served import Source, clusters
 PROG = "python -m tests.unit.conformance.facts.platforms.sources"
 HOST = "https://github.com"
 SECONDS = 300.0
-"""For which one repository may take."""
+"""s. The time limit for one repository."""
 
 
 @dataclass
 class Compared:
-    """What became of some sources."""
+    """The result of comparing some sources."""
 
     agree: int = 0
     differ: list[str] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Compared:
         return 1 if self.differ else 2 if self.missing or not self.agree else 0
 
     def lines(self, place: str) -> list[str]:
-        """Describe what differs or is missing, and the sum."""
+        """Return lines about sources that differ or are missing, and a summary."""
         if self.missing and not (self.agree or self.differ):
             why = self.missing[0].partition(": ")[2]
             return [
@@ -56,7 +57,7 @@ class Compared:
 
 
 def compared(sources: Iterable[Source], read: Callable[[Source], bytes]) -> Compared:
-    """Compare each source once; ``read`` raises SubprocessError where it has no such file."""
+    """Compare each source once; ``read`` raises SubprocessError if a file does not exist there."""
     found = Compared()
     for name, source in {(_named(one), one.sha256): one for one in sources}.items():
         try:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of odd-looking forms: of selectors and their combinations, of ports and of
-tiers."""
+"""Literal cases of unusual forms: of selectors, of their combinations, of ports and of tiers."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ SHARD = """
   status: {podIP: 10.1.0.7}
 """
 MANY = range(1, 20)
-"""Numbers of entries, more than a list in the kernel may be thought to have."""
+"""Numbers of entries, more than a reader may expect in one list of the kernel."""
 NETS = ", ".join(f"198.18.{number}.0/24" for number in MANY)
 LONG = "a-name-of-" + "-".join(["many-words"] * 6)
-"""A policy's name of more characters than a label's value may have."""
+"""A name of a policy with more characters than a label's value may have."""
 ODD = ", ".join(str(port) for port in range(1, 30, 2))
 
 
 def at(port: int, source: str) -> str:
-    """A rule that lets a source in at a port of its own."""
+    """Return a rule that admits a source at a port of its own."""
     return (
         f"{{action: Allow, protocol: TCP, destination: {{ports: [{port}]}}, source: {{{source}}}}}"
     )
@@ -169,4 +168,4 @@ CASES = (
         ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
     ),
 )
-"""As :mod:`tests.unit.conformance.policy.oracle.cases_of_rules` has them."""
+"""Cases in the form of :mod:`tests.unit.conformance.policy.oracle.cases_of_rules`."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases about the identity of a peer: several names and terms, labels that Calico adds,
-empty values."""
+"""Literal cases of the identity of peers: several names and terms, labels that Calico adds, empty
+values."""
 
 from __future__ import annotations
 
@@ -77,4 +77,4 @@ CASES = (
         ),
     ),
 )
-"""As :mod:`tests.unit.conformance.policy.oracle.cases_of_rules` has them."""
+"""Cases in the form of :mod:`tests.unit.conformance.policy.oracle.cases_of_rules`."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of policies: which of them apply, in which direction, and in which order; tiers
-and their ends."""
+"""Literal cases of policies: which of them apply, in which direction and in which order; tiers and
+their ends."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literal cases of rules: the peers and packets that they match, by selectors, networks, ports,
+"""Literal cases of rules: the peers and the traffic that they match, by selectors, networks, ports,
 protocols and accounts."""
 
 from __future__ import annotations

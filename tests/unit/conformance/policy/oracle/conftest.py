@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--every-probe``: the golden tables by every probe, where a gate takes every fifth."""
+"""The option ``--every-probe``: use every probe of the golden tables, whereas a gate uses every
+fifth."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def chosen(request: pytest.FixtureRequest) -> slice:
-    """Which probes of each pod are asked: every one, or every fifth, from one that the commit chooses."""
+    """Return the slice of each pod's probes: all probes, or every fifth, beginning with a probe
+    that the commit chooses."""
     if request.config.getoption("--every-probe", default=False):
         return slice(None)
     return slice(choice.turn(OF, choice.commit()), None, OF)

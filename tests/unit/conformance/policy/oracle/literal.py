@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of literal cases: a small world, a policy, and what becomes of a packet, by the document that says so.
+"""The form of literal cases: a small world, a policy, the verdict on a packet, and the document
+that supports it.
 
-They say what no case of the golden tables says, and what is not said by any document (``cases_of_policies``,
-``cases_of_rules``).
+They cover cases that the golden tables lack, and cases that no document decides
+(``cases_of_policies``, ``cases_of_rules``).
 """
 
 from __future__ import annotations
@@ -51,16 +52,17 @@ WORLD = """
 
 @dataclass(frozen=True)
 class Case:
-    """Policies in the world, and rows of what they make of packets."""
+    """Policies in the world, and rows with their verdicts on packets."""
 
     name: str
     source: str
-    """The document, or the finding, that says so."""
+    """The document, or the finding, that supports the verdicts."""
     policies: str
     rows: tuple[str, ...]
-    """``ingress shop/web from 10.1.0.2 TCP 80: promised, on Windows``; one word for both."""
+    """``ingress shop/web from 10.1.0.2 TCP 80: promised, on Windows``; a single word stands for
+    both verdicts."""
     around: str = ""
-    """What there is beside the world."""
+    """Objects in addition to the world's."""
     objects: list[Obj] = field(init=False)
     world: list[Obj] = field(init=False)
 
@@ -72,14 +74,14 @@ class Case:
 
 
 def calico(name: str, spec: str, *, kind: str = "NetworkPolicy", namespace: str = "shop") -> str:
-    """A Calico policy as one entry of a list."""
+    """Return a Calico policy as one entry of a list."""
     space = "" if "Global" in kind else f", namespace: {namespace}"
     meta = f"metadata: {{name: {name}{space}}}"
     return f"- {{apiVersion: projectcalico.org/v3, kind: {kind}, {meta}, spec: {{{spec}}}}}\n"
 
 
 def kubernetes(name: str, spec: str, *, namespace: str = "shop") -> str:
-    """A Kubernetes NetworkPolicy as one entry of a list."""
+    """Return a Kubernetes NetworkPolicy as one entry of a list."""
     meta = f"metadata: {{name: {name}, namespace: {namespace}}}"
     return (
         f"- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, {meta}, spec: {{{spec}}}}}\n"
@@ -87,7 +89,7 @@ def kubernetes(name: str, spec: str, *, namespace: str = "shop") -> str:
 
 
 def tier(name: str, spec: str) -> str:
-    """A tier as one entry of a list."""
+    """Return a tier as one entry of a list."""
     return f"- {{apiVersion: projectcalico.org/v3, kind: Tier, metadata: {{name: {name}}}, spec: {{{spec}}}}}\n"
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden tables of Calico's own Windows policy code, as cases for the judge's oracle.
 
-Where the tables come from: tests/golden/windows-policy/README.md.  Members of a Service that are not ready are taken to
-be ready, which is the same to Calico's code: what no document says has a literal case of its own.
+The origin of the tables is in tests/golden/windows-policy/README.md. Unready members of a Service
+count as ready here, since Calico's code treats them alike. Behaviour that no document describes has
+its own literal case.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ _LETTERS = {Verdict.ALLOWED: "A", Verdict.DENIED: "B", Verdict.NOT_SAID: "?"}
 
 @dataclass(frozen=True)
 class Column:
-    """What the oracle is asked, and which letters of a table it is held against."""
+    """The settings of the oracle, and the letters of a table with which its answers are
+    compared."""
 
     letters: str
     switches: Switches
     release: Minor | None = None
-    """The release that breaks ties, and that reads its kinds alone."""
+    """The release whose tie-breaking and kinds apply."""
 
 
 PROMISED = Column("linux", PROMISE)
@@ -55,11 +57,11 @@ class Case:
     objects: tuple[Obj, ...]
     network_sets: bool
     letters: dict[str, dict[str, str]]
-    """By column, by pod."""
+    """Map each column and pod to its letters."""
 
     @property
     def world(self) -> tuple[Obj, ...]:
-        """What is the same in all cases."""
+        """Return the objects that all cases share."""
         return _objects(self.network_sets)
 
 
@@ -84,7 +86,7 @@ def _world(network_sets: bool) -> World:
 
 @cache
 def probes() -> dict[str, tuple[tuple[Direction, Packet], ...]]:
-    """By pod, in the order of the letters."""
+    """Map each pod to its probes, in the order of the letters."""
     return {
         pod: tuple(
             (
@@ -123,7 +125,7 @@ def cases(version: str) -> tuple[Case, ...]:
 
 @cache
 def panicking(version: str) -> tuple[Case, ...]:
-    """Those in which Felix ended."""
+    """Return the cases in which Felix panicked."""
     with gzip.open(GOLDEN / TABLES[version], "rt") as lines:
         read = [json.loads(line) for line in lines]
     return tuple(
@@ -134,7 +136,7 @@ def panicking(version: str) -> tuple[Case, ...]:
 
 
 def oracle(case: Case) -> Oracle:
-    """The oracle of a case."""
+    """Return the oracle of a case."""
     tiers = [obj for obj in case.world if obj["kind"] == "Tier"]
     return Oracle(_world(case.network_sets), [*tiers, *case.objects])
 
@@ -146,7 +148,8 @@ def answers(
     chosen: slice,
     switches: Callable[[Switches], Switches] = lambda s: s,
 ) -> Iterator[tuple[str, str, str]]:
-    """(the probe, Calico's letter, the oracle's; ``?`` is not said) for the chosen probes of each pod."""
+    """Yield (probe, Calico's letter, the oracle's letter) for the chosen probes of each pod; ``?``:
+    the oracle does not decide."""
     asked = switches(column.switches)
     for pod, letters in case.letters[column.letters].items():
         end = judge.world.pods[pod]
