@@ -318,7 +318,7 @@ def _demand_known(config: pytest.Config) -> None:
     marks = own.union(
         (re.split(r"[:(]", line)[0] for line in config.getini("markers")), PYTESTS_MARKS
     )
-    for word in re.findall(r"\w+(?![\w(]*=)", config.option.markexpr or ""):
+    for word in re.findall(r"\w+", re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")):
         if word not in marks:
             names = ", ".join(sorted(own))
             raise pytest.UsageError(

@@ -124,7 +124,10 @@ def test_a_selection_of_nothing_says_why_and_what_to_write(
         (["suites", "tests"], "", "tests: there is no such file or folder"),
         (["suites"], "smoke", ""),
         (["suites"], "smoke and not parametrize", ""),
+        (["suites"], "not (smoke or disruptive)", ""),
+        (["suites"], "smoke(kind='a b', seen=True) and not disruptive", ""),
         (["suites"], "smok", "-m 'smok': no test has the mark smok; there are "),
+        (["suites"], "smok(kind=1)", "-m 'smok(kind=1)': no test has the mark smok; there are "),
     ],
 )
 def test_files_and_marks_that_do_not_exist_are_refused_before_a_lab_is_started(
