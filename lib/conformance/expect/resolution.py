@@ -140,8 +140,8 @@ class _Question:
         )
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
-        """Return whether some attempts got the right answer, and others no answer (as agents report
-        it)."""
+        """Return whether some attempts got the right answer, while agents reported ``no answer`` for
+        others."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 

@@ -151,7 +151,8 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
 
 
 def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
-    """Return the error for an exec without a connection.  It contains no secret."""
+    """Return the error for an exec that was answered by an HTTP status in place of a WebSocket.
+    It contains no secret."""
     refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(
         f"{status}, no WebSocket", name
     )

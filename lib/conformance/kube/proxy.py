@@ -60,7 +60,8 @@ def _usable(url: str, where: str) -> SplitResult:
         raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
     if parts.scheme == "https":
         raise UsageProblem(
-            f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)"
+            f"{where}: execs cannot use a proxy with an https:// address; write http://HOST:PORT "
+            "(traffic to the API server stays encrypted, in a CONNECT tunnel)"
         )
     if parts.scheme in SOCKS and find_spec("socks") is None:
         raise UsageProblem(

@@ -445,8 +445,8 @@ class Reach:
 
 
 def is_pair(source: End, destination: End) -> bool:
-    """Return whether there is an answer for two ends. There is none for a pod and itself, or for
-    two addresses without pods."""
+    """Return whether an answer is computed for two ends: they must differ, and at least one of
+    them must be a pod."""
     return source.name != destination.name and bool(source.pod or destination.pod)
 
 

@@ -120,7 +120,8 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
     subnets = many(found.get("Subnets"))
     if kind == "Overlay" and not subnets and many(found.get("Ipams")):
         raise ProbeBroken(
-            f"HNS network {name} has its subnets under Ipams, where no VSID is read: {str(found)[:200]}",
+            f"HNS network {name} lists its subnets under Ipams, but the suite reads VSIDs only from "
+            f"Subnets: {str(found)[:200]}",
             transport="another shape",
         )
     policies = [policy for policy in many(found.get("Policies")) if isinstance(policy, dict)]

@@ -47,10 +47,11 @@ class Restoration:
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:
-        """Restore changes of processes of the run (empty: any) that died before they restored them.
+        """Restore the changes that a dead worker left, and return one line for each change.
 
-        At the run's end (``worker`` is empty) this is tried for a long time if the API server does
-        not answer meanwhile. Return one line for each; waiting tests then go on. Controller only.
+        ``worker``: its id; empty, at the run's end: the changes of all processes of the run. Then
+        an API server that does not answer is tried again for a long time. Tests that wait for the
+        restoration go on afterwards. Only the controller calls this.
         """
         run = self.run
         done = self._put_back_once(worker)

@@ -115,7 +115,8 @@ def load_choices(path: Path, known: Iterable[str]) -> dict[str, ImageChoice]:
         raise UsageProblem(f"--images {path}: {' '.join(str(error).split())}") from None
     if not isinstance(plain, dict):
         raise UsageProblem(
-            f"--images {path}: expected image: {{name, tag, digest, pull_secret}}, one for each image"
+            f"--images {path}: expected a mapping from the suite's images (pytest --list-images) to "
+            "some of name, tag, digest, pull_secret"
         )
     images = sorted(known)
     return {str(image): _choice(path, str(image), entry, images) for image, entry in plain.items()}

@@ -142,7 +142,7 @@ class Controller:
             self.work.note(_key(obj))
 
     def note_after(self, seconds: float, obj: Obj) -> None:
-        """Note an object for work after a number of seconds."""
+        """Queue an object, to be processed in ``seconds`` seconds."""
         self.work.note_after(seconds, _key(obj))
 
     def start(self) -> None:

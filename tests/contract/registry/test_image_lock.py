@@ -61,7 +61,10 @@ def test_each_image_but_server_core_has_the_digest_of_all_its_platforms(
     [
         ("404", ": MANIFEST_UNKNOWN: manifest unknown"),
         ("unauthorized", ": UNAUTHORIZED: authentication required"),
-        ("page", " sends no manifest: '<!DOCTYPE html><title>Please log in</title>'"),
+        (
+            "page",
+            " sent no manifest; its answer begins '<!DOCTYPE html><title>Please log in</title>'",
+        ),
         ("nothing", " did not end within 5 s"),
     ],
 )

@@ -269,7 +269,8 @@ class World:
         self.backends.setdefault((_space(obj), service), []).append(backend)
 
     def _derive(self, service: Obj) -> None:
-        """Find the members of a Service without EndpointSlices by the pods that it selects."""
+        """Derive the backends of a Service that has no EndpointSlices from the pods that it
+        selects."""
         key = (_space(service), service["metadata"]["name"])
         if key in self.backends:
             return

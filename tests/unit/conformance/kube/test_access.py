@@ -254,7 +254,7 @@ def test_something_else_than_an_api_server_is_named_as_that(
     [
         (
             "https://proxy.example:3128",
-            r"execs cannot go through an https:// proxy; name it as http://",
+            r"execs cannot use a proxy with an https:// address; write http://",
         ),
         (
             "socks5://proxy.example:1080",

@@ -62,9 +62,9 @@ def test_the_lock_is_an_images_file_with_every_digest_but_server_core_s(
     [
         ("echo 'Error: UNAUTHORIZED: log in' >&2; exit 1", 7, ": Error: UNAUTHORIZED: log in\n"),
         ("exit 1", 7, ": crane failed\n"),
-        ("echo '<title>Log in</title>'", 7, " sends no manifest: '<title>Log in</title>'\n"),
-        ("echo '[]'", 7, " sends no manifest: '[]'\n"),
-        ("exit 0", 7, " sends no manifest: ''\n"),
+        ("echo '<title>Log in</title>'", 7, " sent no manifest; its answer begins '<title>Log in</title>'\n"),
+        ("echo '[]'", 7, " sent no manifest; its answer begins '[]'\n"),
+        ("exit 0", 7, " sent no manifest; its answer begins ''\n"),
         ("exec sleep 30", 7, " did not end within 2 s\n"),
         (None, 4, "PATH has no crane, which reads digests from registries: go install "),
     ],
