@@ -88,7 +88,9 @@ def test_a_command_of_the_lab_is_one_line_that_installs_its_packages(
     assert done.returncode == 7
     (line,) = done.stderr.splitlines()
     assert line.startswith("hybridlab: the lab's packages are not installed (aiohttp, dnslib, ")
-    assert re.search(r": (make suite|\S+ -m pip install '\S+\[lab\]'); a cluster that ", line)
+    assert re.search(
+        r": (make suite|\S+ -m pip install '\S+\[lab\]'); with --kubeconfig=FILE ", line
+    )
 
 
 def test_without_an_installation_make_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,7 +247,7 @@ def test_a_name_that_another_worker_could_give_too_is_refused(kind: str) -> None
         "metadata": {"name": "default.new"},
         "spec": {"namespaceSelector": selector},
     }
-    assert "could be another worker's" in unlimited(obj, list(NAMESPACES.values()))
+    assert "may also be another worker's" in unlimited(obj, list(NAMESPACES.values()))
     obj["metadata"] = {"name": f"default.{NAMESPACES['a']}-new"}
     assert unlimited(obj, list(NAMESPACES.values())) == ""
 

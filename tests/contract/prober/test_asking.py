@@ -280,7 +280,7 @@ def test_an_agent_is_busy_only_while_attempts_are_under_way(
     (agent,) = prober.agents._agents.values()
     assert not agent.busy
     asking = prober.asking()
-    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.3)])
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=1.5)])
     assert agent.busy
     all_of(asking)
     assert not agent.busy

@@ -134,7 +134,7 @@ def test_a_full_block_confirms_all_and_the_node_is_cordoned_and_empty_again() ->
         ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed it with 10.0.0.9"),
         ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "with 10.0.0.70"),
         ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it still waiting after 7 s: cannot"),
-        ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of it, observed 10.0.0.70"),
+        ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of the block, observed 10.0.0.70"),
     ],
 )
 def test_what_is_otherwise_is_the_claims_own(

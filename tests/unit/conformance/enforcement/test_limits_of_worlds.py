@@ -36,13 +36,13 @@ def an_object(kind: str, name: str = "p-run-gw0-a", namespace: str = "", selecto
         ),
         pytest.param(
             an_object(GLOBAL, "deny-all", selector=BOTH),
-            "deny-all could be another worker's too: its name has to hold ${a} or ${b}",
+            "deny-all may also be another worker's: its name must contain ${a} or ${b}",
             id="a name of every worker",
         ),
         pytest.param(an_object("Tier"), "", id="a tier of its own"),
         pytest.param(
             an_object("Tier", "security"),
-            "security could be another worker's too: its name has to hold ${a} or ${b}",
+            "security may also be another worker's: its name must contain ${a} or ${b}",
             id="somebody's tier",
         ),
         pytest.param(an_object(GLOBAL, selector=BOTH), "", id="both namespaces"),

@@ -32,5 +32,5 @@ OLD = "pods' networks with an overlay are broken until the update of October 202
 def test_a_build_before_its_mending_revision_is_named_where_pods_have_an_overlay(
     nodes: list[NodeFacts], named: str
 ) -> None:
-    expected = [f"Windows' own known trouble on {named}: {OLD}"] if named else []
+    expected = [f"known fault of Windows on {named}: {OLD}"] if named else []
     assert windows_troubles(nodes) == expected

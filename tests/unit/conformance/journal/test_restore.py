@@ -205,7 +205,7 @@ def test_an_object_that_changes_meanwhile_is_read_again_some_times(code: int) ->
     cluster = Cluster(an_object(PATCH, **HELD), refuses=code)
     done = put_back(cluster, PATCH)
     assert (done.outcome, len(cluster.patches)) == (Outcome.FAILED, CONFLICTS)
-    assert done.text.endswith(": the object does not hold still")
+    assert done.text.endswith(": the object was changed during each try")
 
 
 def test_a_refused_patch_leaves_the_entry_for_the_next_restore() -> None:
@@ -218,7 +218,7 @@ def test_a_refused_patch_leaves_the_entry_for_the_next_restore() -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        (replace(PATCH, run="r2"), "it speaks of run r2"),
+        (replace(PATCH, run="r2"), "it names run r2"),
         (replace(PATCH, target=replace(FELIX, name="other")), "this suite makes no such change"),
         (
             replace(PATCH, fields=touched({}, {"spec": {"bpfEnabled": True}})),
