@@ -276,18 +276,14 @@ def calico_runs_for_days(api: Api) -> Iterator[None]:
 
 @contextmanager
 def labels_of_aks(api: Api) -> Iterator[None]:
-    """Give nodes the label by which nodes of AKS are recognised."""
+    """Give nodes two labels of AKS: a single one is no mark of it, since it may come from
+    elsewhere."""
+    labels = {"kubernetes.azure.com/cluster": "lab", "kubernetes.azure.com/mode": "system"}
     for name in LINUX_NODES:
-        api.merge(
-            f"/api/v1/nodes/{name}",
-            {"metadata": {"labels": {"kubernetes.azure.com/cluster": "lab"}}},
-        )
+        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
     yield
     for name in LINUX_NODES:
-        api.merge(
-            f"/api/v1/nodes/{name}",
-            {"metadata": {"labels": {"kubernetes.azure.com/cluster": None}}},
-        )
+        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": dict.fromkeys(labels)}})
 
 
 @contextmanager
