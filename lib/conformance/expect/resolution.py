@@ -28,8 +28,9 @@ from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 
 DENIED = (
-    "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between pods and CoreDNS (RFC "
-    "8020: resolvers such as musl's take NXDOMAIN for the end of the name and use no A record)"
+    "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between "
+    "pods and CoreDNS (RFC 8020: resolvers such as musl's take NXDOMAIN for the end of the name "
+    "and use no A record)"
 )
 """Advice about a name for which the server denies that it has records of a type."""
 
@@ -140,8 +141,8 @@ class _Question:
         )
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
-        """Return whether some attempts got the right answer, while agents reported ``no answer`` for
-        others."""
+        """Return whether some attempts got the right answer, while agents reported ``no answer``
+        for others."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 

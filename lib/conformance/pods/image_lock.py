@@ -62,8 +62,8 @@ def digest(image: str) -> str:
     if not _is_manifest(done.stdout):
         begin = " ".join(done.stdout[:100].decode(errors="replace").split())
         raise SuiteError(
-            f"images --lock: no digest of {image}: the registry, or a proxy in front of it, sent no "
-            f"manifest; its answer begins {begin!r}"
+            f"images --lock: no digest of {image}: the registry, or a proxy in front of it, sent "
+            f"no manifest; its answer begins {begin!r}"
         )
     return f"sha256:{hashlib.sha256(done.stdout).hexdigest()}"
 

@@ -4,20 +4,26 @@ that were given up report nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.kube.client import Kube
 from conformance.model.attempt import Kind
 from conformance.model.observation import Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.prober import LiveAsking, Prober
+from conformance.settings import Settings
+from tests.unit.conformance.probe.conftest import QUICK
 
 
 @pytest.fixture
@@ -189,20 +195,21 @@ def test_an_attempt_that_names_too_little_is_refused_and_nothing_is_sent(
     assert agents.started == []
 
 
+@pytest.mark.usefixtures("agents")
 def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
-    prober: Prober, agents: Any, make: Any, listening: int, silent: int
+    kube: Kube, tmp_path: Path, make: Any, listening: int, silent: int
 ) -> None:
-    agent = prober.agents
-    prober.observe([make.attempt(listening)])
-    asking = prober.asking()
-    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
-    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
-    agent._agents[make.workload().uid, "agent.py"]._give_up("it was cut off by the test")
-    assert [
-        (answered.observation.verdict, answered.observation.tries)
-        for answered in all_of(asking)
-        if answered.observation
-    ] == [
+    # The attempts last long enough for this thread to end their agent under way, however slow the
+    # machine is, and no agent is given up because it is silent meanwhile.
+    timings = replace(QUICK, linux=replace(QUICK.linux, agent_silence=30.0))
+    with contextlib.closing(Prober(kube, tmp_path / "run", Settings(timings=timings))) as prober:
+        prober.observe([make.attempt(listening)])
+        asking = prober.asking()
+        asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=3.0)])
+        asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=3.0)])
+        prober.agents._agents[make.workload().uid, "agent.py"]._give_up("cut off by the test")
+        observations = [answered.observation for answered in all_of(asking)]
+    assert [(seen.verdict, seen.tries) for seen in observations if seen] == [
         (Verdict.TIMED_OUT, 2),
         (Verdict.TIMED_OUT, 2),
     ]

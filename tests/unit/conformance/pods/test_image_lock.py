@@ -62,7 +62,7 @@ def test_the_lock_is_an_images_file_with_every_digest_but_server_core_s(
     [
         ("echo 'Error: UNAUTHORIZED: log in' >&2; exit 1", 7, ": Error: UNAUTHORIZED: log in\n"),
         ("exit 1", 7, ": crane failed\n"),
-        ("echo '<title>Log in</title>'", 7, " sent no manifest; its answer begins '<title>Log in</title>'\n"),
+        ("echo '<p>Log in</p>'", 7, " sent no manifest; its answer begins '<p>Log in</p>'\n"),
         ("echo '[]'", 7, " sent no manifest; its answer begins '[]'\n"),
         ("exit 0", 7, " sent no manifest; its answer begins ''\n"),
         ("exec sleep 30", 7, " did not end within 2 s\n"),

@@ -74,7 +74,7 @@ def test_an_images_file_is_read(tmp_path: Path) -> None:
         (f"{KNOWN[0]}: {{digest: 'sha256:1'}}", "digest sha256:1 is not a valid digest"),
         (f"{KNOWN[0]}: {{name: busybox}}", "name busybox is not a valid name"),
         (f"{KNOWN[0]}: x", "expected some of"),
-        ("[]", "expected image:"),
+        ("[]", "expected a mapping from the suite's images"),
         ("{", "expected the node content"),
     ],
 )
