@@ -102,8 +102,8 @@ check-powershell-lab: machine env nftables
 # If any of these fails, the target fails.
 OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp aks-operator static-routes
 WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; \
-  aks-operator) words='CP-1 or AKS-2 or CONN-3 or CONN-4 or SVC-2 or XSVC-5 or XPOL-23' ;; \
-  static-routes) words='CP-1 or CP-2 or CONN-3 or CONN-4 or XSVC-5 or XPOL-23' ;; *) words=snat ;; esac
+  aks-operator) words='CP-1 or AKS-2 or CONN-3 or CONN-4 or NAT-1 or SVC-2 or XSVC-5 or XPOL-23' ;; \
+  static-routes) words='CP-1 or CP-2 or CONN-3 or CONN-4 or NAT-1 or XSVC-5 or XPOL-23' ;; *) words=snat ;; esac
 ANSWER = -e '/claims fail for this cause$$/p' -e '/^ *VIOLATED /p' -e '/^ *INCONCLUSIVE /p' -e '/^claims: /,$$p'
 SETS = core,policy,vxlan,limitations,provisional
 check-conformance:

@@ -5,6 +5,9 @@ between pods."""
 from conformance.fixtures import OS, Addresses, CalicoObjects, Case, Expect, PoolClients, WorkerPods
 from conformance.marks import directions, each_os, verifies
 
+BETWEEN_PODS = (
+    "outbound NAT leaves out pods: the networks in Calico's pools or in the CNI plugin's file"
+)
 IN_THE_POOLS = "natOutgoing is for traffic that leaves the pools, and both addresses are in them"
 
 
@@ -17,7 +20,7 @@ def test_no_address_is_translated_between_nodes(
     servers = pods.servers(server_os)
     cases = [
         Case(
-            clients, servers, on="other nodes", tcp=8080, udp=8080, open=True, because=IN_THE_POOLS
+            clients, servers, on="other nodes", tcp=8080, udp=8080, open=True, because=BETWEEN_PODS
         ),
         Case(
             clients,
@@ -26,7 +29,7 @@ def test_no_address_is_translated_between_nodes(
             tcp=45000,
             udp=45000,
             open=True,
-            because=IN_THE_POOLS,
+            because=BETWEEN_PODS,
         ),
     ]
     expect.controls(*cases)
@@ -41,9 +44,9 @@ def test_no_address_is_translated_within_a_node(
     clients = pods.clients(os)
     servers = pods.servers(os)
     cases = [
-        Case(clients, servers, on="same node", tcp=8080, udp=8080, open=True, because=IN_THE_POOLS),
+        Case(clients, servers, on="same node", tcp=8080, udp=8080, open=True, because=BETWEEN_PODS),
         Case(
-            clients, servers, on="same node", tcp=45000, udp=45000, open=True, because=IN_THE_POOLS
+            clients, servers, on="same node", tcp=45000, udp=45000, open=True, because=BETWEEN_PODS
         ),
     ]
     expect.controls(*cases)
@@ -75,6 +78,6 @@ def test_no_address_is_translated_at_the_demos_port(
 ) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     servers = pods.servers("windows")
-    case = Case(clients, servers, on="other nodes", tcp=80, open=True, because=IN_THE_POOLS)
+    case = Case(clients, servers, on="other nodes", tcp=80, open=True, because=BETWEEN_PODS)
     expect.controls(case)
     expect.sources(case, are=addresses.of_pod, control=True)

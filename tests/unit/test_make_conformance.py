@@ -95,7 +95,7 @@ def test_labs_that_calico_does_not_route_run_paths_services_first_moments_and_th
     _, _, calls = made(folder)
     (run,) = (call for call in calls if f"--lab-profile={profile} " in call)
     words = set(run.partition("-k ")[2].partition(" --lab")[0].split(" or "))
-    assert words >= {"CONN-3", "CONN-4", "CP-1", "XSVC-5", "XPOL-23"} | own
+    assert words >= {"CONN-3", "CONN-4", "CP-1", "NAT-1", "XSVC-5", "XPOL-23"} | own
 
 
 def test_a_lab_that_fails_shows_its_output_and_fails_it_all(folder: Path) -> None:

@@ -221,7 +221,8 @@ class Expect(PathDecisions):
                     seconds=sum(observation.seconds for observation in observations),
                     further=({"also wrong": "; ".join(others)} if others else {})
                     | {
-                        "do": f"look for NAT on node {observations[-1].attempt.source.node}: natOutgoing of the IPPools"
+                        "do": f"look for NAT on node {observations[-1].attempt.source.node}: "
+                        "natOutgoing of the IPPools, OutBoundNAT in the CNI plugin's file"
                     },
                     observed=f"source {message.tally([observation.seen_client for observation in observations])}",
                 ),

@@ -164,11 +164,14 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
     only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
-    pools = ", ".join(
-        str(pool.cidr) for pool in lab.calico.ipam.pools
-    )  # all pools, since any node may still get a block
+    # All pools, since any node may get another block; and where pods of other CNI plugins are.
+    pools = [str(pool.cidr) for pool in lab.calico.ipam.pools]
+    anywhere = ", ".join(dict.fromkeys([*pools, lab.calico.plane.profile.network.pod_cidr]))
     rules = [
-        ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
+        (
+            "f_snat",
+            f'oifname "{lab.calico.plane.device}" ip saddr {{ {anywhere} }}{only} masquerade',
+        ),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})

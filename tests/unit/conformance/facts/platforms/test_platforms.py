@@ -138,5 +138,5 @@ def test_a_look_into_the_node_takes_win_bridge_for_what_it_is(tmp_path: Path) ->
         "win-bridge", "host-local", {"win": "l2bridge"}, "manual",
     )  # fmt: skip
     assert found["undecided"] == ""
-    assert not {"ENC-1", "IPAM-1", "NAT-1", "XPOL-11", "BGP-3"} & set(found["applies"].split())
+    assert not {"ENC-1", "IPAM-1", "NAT-2", "XPOL-11", "BGP-3"} & set(found["applies"].split())
     assert {"CP-1", "DS-3", "XPOL-13", "XPOL-14"} <= set(found["applies"].split())

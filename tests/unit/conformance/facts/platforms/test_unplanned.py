@@ -93,7 +93,7 @@ def test_windows_nodes_without_calico_are_not_taken_for_calicos_by_what_linux_ha
     assert (found["install"], found["cni"], found["ipam"], found["plane"]) == (
         "unknown", "unknown", "unknown", {"win": "unknown"},
     )  # fmt: skip
-    assert not {"IPAM-1", "NAT-1", "XOP-2", "XPOL-11", "ENC-1"} & applying(facts)
+    assert not {"IPAM-1", "NAT-2", "XOP-2", "XPOL-11", "ENC-1"} & applying(facts)
     assert "installed by unknown" in "\n".join(header.facts_lines(facts))
 
 
