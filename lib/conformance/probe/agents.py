@@ -51,6 +51,11 @@ GIVE_WAY = 0.5
 waits for a slot."""
 AT_REST = 0.1
 """s. An agent that was idle for this long is hardly needed at this moment."""
+UNUSED = 5.0
+"""s. An agent that was idle for this long leaves its slot to another process that waits, even if its
+own process holds no more than its share. It is shorter than ``agent_slot`` (30 s), for which others
+wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost.
+"""
 
 
 class Agents:
@@ -460,11 +465,13 @@ class Agents:
                 self._give_way(bound_of(self.limits, node))
 
     def _give_way(self, bound: Bound) -> None:
-        """End idle agents in excess of this process' share while another process waits for a
-        slot."""
+        """If another process waits for a slot, end idle agents in excess of this process' share,
+        and one that has not been used for a while."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
                 return
+        if self.slots.wanted(bound.name):
+            self._make_room(UNUSED, bound.node)
 
     def _drop(self, key: _Key) -> None:
         with self._lock:

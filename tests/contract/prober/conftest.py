@@ -5,9 +5,11 @@ programs on this machine."""
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +67,11 @@ class RealAgents(Agents):
 def agents(api: Any) -> RealAgents:
     """Return the execs of the fake API server."""
     return RealAgents(api)
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A UDP port that takes datagrams and never answers."""
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1]

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import ProbeBroken
+from conformance.model.attempt import Kind
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
 from conformance.probe.prober import Limits, Prober
+from conformance.settings import Settings
+from tests.unit.conformance.probe.conftest import QUICK
 
 
 def test_live_agents_are_bounded_and_an_idle_one_makes_room(
@@ -168,6 +171,31 @@ def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
         assert (len(prober.agents._agents), len(other.agents._agents)) == (2, 2)
         assert other.counts.repeated.total() == prober.counts.repeated.total() == 0
+    finally:
+        prober.close()
+        other.close()
+
+
+@pytest.mark.usefixtures("agents")
+def test_a_process_that_needs_more_than_its_share_gets_what_others_have_not_used_for_a_while(
+    kube: Any, make: Any, listening: int, silent: int, tmp_path: Path
+) -> None:
+    timings = replace(QUICK, linux=replace(QUICK.linux, agent_silence=30.0))
+    prober, other = (
+        Prober(kube, tmp_path / "run", Settings(timings=timings), limits=Limits(agents=4, share=2))
+        for _ in range(2)
+    )
+    try:
+        for one, name in ((prober, "a"), (other, "b")):
+            one.observe([make.attempt(listening, make.workload(f"{name}-{n}")) for n in range(2)])
+        busy = [
+            make.attempt(silent, make.workload(f"b-{n}"), kind=Kind.UDP, give_up=12.0)
+            for n in range(2)
+        ]
+        other.asking().begin(busy)
+        (seen,) = other.observe([make.attempt(listening, make.workload("b-2"))])
+        assert seen.verdict is Verdict.CONNECTED
+        assert len(prober.agents._agents) == 1, "no more than were needed"
     finally:
         prober.close()
         other.close()

@@ -27,14 +27,6 @@ from tests.unit.conformance.probe.conftest import QUICK
 
 
 @pytest.fixture
-def silent() -> Iterator[int]:
-    """A UDP port that takes datagrams and never answers."""
-    with socket.socket(type=socket.SOCK_DGRAM) as one:
-        one.bind(("127.0.0.1", 0))
-        yield one.getsockname()[1]
-
-
-@pytest.fixture
 def listening() -> Iterator[int]:
     """A TCP port that accepts."""
     with socket.socket() as one:
