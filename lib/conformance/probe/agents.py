@@ -52,10 +52,9 @@ waits for a slot."""
 AT_REST = 0.1
 """s. An agent that was idle for this long is hardly needed at this moment."""
 UNUSED = 5.0
-"""s. An agent that was idle for this long leaves its slot to another process that waits, even if its
-own process holds no more than its share. It is shorter than ``agent_slot`` (30 s), for which others
-wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost.
-"""
+"""s. An agent that was idle for this long leaves its slot to another process that waits, even if
+its own process holds no more than its share. Shorter than ``agent_slot`` (30 s), for which others
+wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost."""
 
 
 class Agents:
