@@ -76,7 +76,7 @@ check-runs:
 # Every test that executes PowerShell. First the probe programs of Windows pods and the programs for Windows hosts, with one
 # worker more than cores, since some of these tests wait. Then, if this machine can run a lab, the probe programs inside labs,
 # and a sample of the suite on a lab. The start of a PowerShell takes two seconds of a core. .NET's profiling of compiled code
-# costs a quarter of that, and no program here runs for long enough to gain by it: it is off.
+# costs a quarter of that. It is off, since no program here runs for long enough to gain by it.
 INSIDE = tests/lab/runtime/test_real_powershell.py tests/lab/lifecycle/test_powershell_ends.py
 IN_THE_LAB = $(BIN)/pytest --lab-powershell=pwsh -p no:cacheprovider --report-dir=reports/powershell
 SAMPLE = suites/resets/test_policy_update.py suites/connectivity/test_pod_to_pod.py suites/dns/test_records.py \
@@ -90,16 +90,16 @@ check-powershell:
 	set -ex; $(BIN)/hybridlab fetch-nftables; $(ONCE_MORE) $(INSIDE) -n $$(nproc) --dist loadgroup -m powershell; \
 	$(IN_THE_LAB) $(SAMPLE) -n 1
 
-# The whole suite on a lab with PowerShell in its Windows pods: up to 46 minutes on two cores on which nothing else runs.
+# Runs the whole suite on a lab with PowerShell in its Windows pods: up to 46 minutes on two otherwise idle cores.
 check-powershell-lab: machine env nftables
 	$(IN_THE_LAB) -n 2
 
-# 1. The whole suite on the default lab. If this machine lacks something for it (exit code 7), nothing else begins.
-# 2. A run on each other profile, of the claims whose results differ there: source addresses, BGP between nodes, other CNI
-#    plugins. Each has a report of its own and prints one line, or all its output if it fails.
-# 3. The gate: whether the first run would qualify for every set of claims, as a healthy lab does.
-# 4. The first run's answer once more, whatever it is.
-# If any of these fails, the target fails.
+# 1. Run the whole suite on the default lab. If this machine lacks something that a lab needs (exit code 7), end here.
+# 2. On each other profile, run the claims whose results differ there: source addresses, BGP between nodes, other CNI
+#    plugins. Each run has a report of its own and prints one line, or all its output if it fails.
+# 3. Check by the gate that the first run would qualify for every set of claims, as a healthy lab does.
+# 4. Print the result of the first run again, whatever it is.
+# If a run or the gate fails, the target fails.
 OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp aks-operator static-routes
 WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; \
   aks-operator) words='CP-1 or AKS-2 or CONN-3 or CONN-4 or NAT-1 or SVC-2 or XSVC-5 or XPOL-23' ;; \
@@ -130,31 +130,31 @@ check-conformance:
 	esac; \
 	exit $$status
 
-# The whole suite on a lab of every profile, one after the other, each with a report and an output file below reports/kinds,
-# and a table at the end. A profile takes about 5 minutes on two cores on which nothing else runs.
+# Runs the whole suite on a lab of every profile, one after the other, each with a report and an output file below
+# reports/kinds, and prints a table at the end. A profile takes about 5 minutes on two otherwise idle cores.
 check-kinds: machine env nftables
 	$(BIN)/python -m tools.check_kinds $(PROFILES)
 
-# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table. `make docs` and
-# docs/wrong-verdicts.md have the results. With CLAIM=ID, only rows with this claim run, and run this claim alone.
+# Runs the suite on labs that are wrong on purpose, and checks a sample of the wrong-verdict table. `make docs` and
+# docs/wrong-verdicts.md have the results. With CLAIM=ID, only the rows with this claim run, and they test this claim alone.
 DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 ROWS_ALONE = -k test_every_claim_says
 check-detection:
 	$(DETECTION) $(if $(CLAIM),$(ROWS_ALONE) --detection-claim $(CLAIM))
 
-# Every claim on the lab of each row, which takes hours. Fails if a claim's verdict changes and the row does not name it.
+# Tests every claim on the lab of each row, which takes hours. Fails if a verdict changes and the row does not name its claim.
 check-detection-whole:
 	$(DETECTION) $(ROWS_ALONE) --detection-whole
 
-# The gate's rows: those that the change concerns (tests/detection/choice.py), within LABS and MINUTES; the rows that are left
-# out are printed. A row with an unexpected verdict runs a second time, and the last line counts both: rows wait as briefly as
-# the lab allows, so a busy machine can miss their waits.
+# Runs the gate's rows: those that the change concerns (tests/detection/choice.py), within LABS and MINUTES; the rows that are
+# left out are printed. A row with an unexpected verdict runs a second time, and the last line counts both runs: rows wait as
+# briefly as the lab allows, so a busy machine can miss their waits.
 LABS ?= 15
 MINUTES ?= 20
 check-detection-gate:
 	$(DETECTION) $(ROWS_ALONE) --detection-labs $(LABS) --detection-minutes $(MINUTES) --reruns 1
 
-# A wheel of this checkout in an environment of its own, and a run of the suite from another folder.
+# Installs a wheel of this checkout in an environment of its own, and runs the suite from another folder.
 check-wheel:
 	folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; mkdir $$folder/source $$folder/elsewhere && \
 	git ls-files -z | tar c --null -T - | tar x -C $$folder/source && \
@@ -163,13 +163,13 @@ check-wheel:
 	$$folder/venv/bin/hybridlab fetch-nftables && \
 	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
 
-# All commands of the field guide, under each role of manifests/rbac, on a lab that is as slow as a real cluster. Prints how
-# long each command took. Takes an hour, mostly waiting.
+# Runs all commands of the field guide, under each role of manifests/rbac, on a lab that is as slow as a real cluster. Prints
+# how long each command took. Takes an hour, mostly waiting.
 check-roles:
 	$(BIN)/pytest tests/lab/rbac -m slow -n 0 -rP -p no:cacheprovider
 
-# Counts false alarms on healthy labs, and what killed runs leave behind (docs/reliability.md). Both continue where they were
-# interrupted.
+# Counts false alarms on healthy labs, and what killed runs leave behind (docs/reliability.md). Both counts continue where they
+# were interrupted.
 RUNS ?= 200
 POINTS ?= 50
 BLANKET ?= 10
@@ -178,24 +178,24 @@ check-reliability:
 	$(BIN)/python -m tests.reliability.kills --points $(POINTS)
 	$(BIN)/python -m tests.reliability.kills --points $(BLANKET) --bystander blanket
 
-# False alarms alone, with the quick suites; docs/reliability.md stays as it is.
+# Counts false alarms alone, with the quick suites; docs/reliability.md stays as it is.
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
 
-# Full nodes, a full pool and bursts of pods, on a lab whose kubelets take more pods than blocks have addresses. Decides IPAM-2,
-# IPAM-4, IPAM-7, IPAM-9, IPAM-13, XLC-4, XSVC-10 and XSVC-11, which no other run decides.
+# Tests full nodes, a full pool and bursts of pods, on a lab whose kubelets take more pods than blocks have addresses. Decides
+# IPAM-2, IPAM-4, IPAM-7, IPAM-9, IPAM-13, XLC-4, XSVC-10 and XSVC-11, which no other run decides.
 full-nodes: machine suite nftables
 	$(BIN)/pytest --allow-node-fill --claim IPAM-2 --claim IPAM-4 --claim IPAM-7 --claim IPAM-9 --claim IPAM-13 \
 	  --claim XLC-4 --claim XSVC-11 --allow-load-balancer --claim XSVC-10 \
 	  --lab-profile=full-nodes --report-dir=reports/full-nodes -p no:cacheprovider -n 0
 
-# All committed stories, on a lab; the default run has only those of suites/policy/stories (docs/stories.md). A nightly job.
+# Runs all committed stories on a lab. The default run has only those of suites/policy/stories (docs/stories.md). A nightly job.
 stories-all:
 	$(BIN)/pytest suites/policy/test_stories.py --story=suites/policy/stories/all -p no:cacheprovider
 	$(BIN)/pytest suites/policy/test_stories.py -p no:cacheprovider
 
 # Compares the oracle of policies with every probe of the golden tables. `make test` takes every fifth probe; the commit
-# decides with which probe it begins.
+# determines the first.
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
 
@@ -208,7 +208,7 @@ check-three-ways:
 check-public-policies:
 	$(BIN)/python -m tests.golden.public_policies
 
-# Counts how many misreadings of policy the worlds show that were not used to choose them; fails below four in five.
+# Tries misreadings of policy that were not used to choose the worlds. Fails if the worlds show fewer than four in five.
 check-planted:
 	$(BIN)/python -m tests.worlds.planted
 
@@ -217,16 +217,16 @@ changelog: env
 	@$(BIN)/towncrier build --draft --version next
 
 # Changes sixty lines of the judge, one at a time, in a copy of the checkout; the tests may miss at most twelve changes. The
-# commit decides which lines. Takes about two hours on two cores: a nightly job.
+# commit determines the lines. Takes about two hours on two cores: a nightly job.
 check-mutations:
 	$(BIN)/python -m tools.mutate
 
-# Tables of the detection rows and of the kinds of clusters; too large, and changed too often, to be kept in git.
+# Writes the tables of the detection rows and of the kinds of clusters, which are too large and change too often for git.
 docs: machine env
 	$(BIN)/python -m tests.detection.document
 	$(BIN)/python -m tests.detection.kinds
 
-# The suite on the cluster that KUBECONFIG names.
+# Runs the suite on the cluster that KUBECONFIG names.
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
@@ -251,8 +251,8 @@ $(VENV)/env-from-lock: requirements-dev.lock $(VENV)/suite-from-lock
 	$(PRUNE) requirements.lock requirements-dev.lock
 	@touch $@
 
-# Pins for every platform, and for Python from 3.11 on. Pins that still fit pyproject.toml stay as they are, unless
-# UPGRADE=--upgrade asks for the newest releases. The suite gets the versions with which the checks were run.
+# Pins the packages for every platform, and for Python from 3.11 on. Pins that still fit pyproject.toml stay as they are,
+# unless UPGRADE=--upgrade asks for the newest releases. The suite gets the versions with which the checks were run.
 RELEASE = $(VENV)/release
 COMPILE = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command 'make lock' $(UPGRADE)
@@ -269,7 +269,7 @@ $(RELEASE)/made-from-lock: requirements-release.lock | python
 	$(RELEASE)/bin/python $(LOCKED) requirements-release.lock
 	@touch $@
 
-# Builds a searchable website from docs/, in an environment of its own, since nothing else needs its packages.
+# Builds a searchable website from docs/, in an environment of its own, since nothing else needs that environment's packages.
 SITE ?= reports/site
 site: $(VENV)/docs/made-from-lock
 	$(VENV)/docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet -b html -c tools/site docs $(SITE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of Server 2022 on which a Windows update broke the network of Calico's pods, until a later
+"""A Windows update broke the network of Calico's pods on some builds of Server 2022, until a later
 update repaired it."""
 
 from conformance.fixtures import KnownIssue, WindowsNodes, WorkerPods

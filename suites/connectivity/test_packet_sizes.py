@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of all sizes pass between pods in both directions: every packet that the sender's own
-system sends arrives."""
+"""Packets of all sizes pass between pods in both directions: every packet that the sender's
+operating system sends arrives."""
 
 from conformance.fixtures import OS, Case, Fragments, Sizes, WorkerPods
 from conformance.marks import about, directions, verifies

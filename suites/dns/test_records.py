@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's DNS answers over TCP too, reports missing records as missing, and follows the pods
-behind headless Services."""
+"""The cluster's DNS also answers over TCP, reports missing records as missing, and returns the
+present pods of headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, other, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's pools and BGP are in one of the combinations that Windows nodes can take part in."""
+"""The cluster combines its pools' modes and BGP in a way in which Windows nodes can take part."""
 
 from conformance.fixtures import CalicoObjects, LinuxRoutes, Readings, Remedies, WorkerPods
 from conformance.marks import needs, verifies

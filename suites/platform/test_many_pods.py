@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that come and go on a Windows node, and many that come at once: the CNI plugin and HNS
-handle them, or known issues appear."""
+"""The CNI plugin and HNS handle pods that come and go on a Windows node, and many pods that come at
+once, or known issues appear."""
 
 from conformance.fixtures import FullNode, HnsHealth, PodChurn, Services, WorkerPods
 from conformance.marks import needs, verifies

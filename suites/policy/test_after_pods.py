@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy applies to every pod with the labels that it selects: to a pod in the place of another,
-to a pod with the address of a deleted pod, and to all pods of a node when the policy is deleted."""
+"""A policy applies to every pod with the labels that it selects: to a pod that replaces another, to
+a pod with the address of a deleted pod, and to all pods of a node when the policy is deleted."""
 
 from conformance.fixtures import Case, Expect, Newcomers, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, needs, verifies
@@ -10,8 +10,8 @@ NOT_IN = "no rule lets these clients in"
 OUT = "one rule lets the servers out to this client"
 NOT_OUT = "no rule lets the servers out to these clients"
 NOT_SELECTED = "no policy selects these clients"
-# TCP alone: Linux remembers a guest's UDP flow for two minutes. It would pass datagrams of the pod
-# that has this address next.
+# TCP alone: Linux remembers a guest's UDP flow for two minutes. The remembered flow would let
+# datagrams of the next pod with this address pass.
 GUESTS = "the one rule lets guests in"
 NO_GUESTS = "these pods do not have the label of guests"
 HEIRS = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Editing the rules of a policy, and nothing else of it, is enforced at pods that run already."""
+"""An edit of a policy's rules alone is enforced at pods that run already."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

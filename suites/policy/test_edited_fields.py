@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each field of a policy that is edited in place is in force with its new value: it opens and
-closes paths according to that value.
+"""When a field of a policy is edited in place, its new value is in force: paths open and close
+according to that value.
 
 XPOL-12 is about a rule's action and ports; XPOL-13 is about both in a later tier, and is tested
 here together with the fields of POL-1.

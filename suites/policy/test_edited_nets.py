@@ -2,8 +2,8 @@
 """Rules for addresses that are edited in place are in force with their new addresses, for ingress
 and egress.
 
-Servers listen on a port and connect to another, so that a change affects both directions, each at
-pods of its own.
+Servers listen on one port and connect to another port, so that a change affects both directions,
+each direction at different pods.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the
-policy itself.
+"""The selectors of a rule and of the policy itself follow labels that are added to pods and
+namespaces and removed from them.
 
-Labels are also removed and added again: Felix must find them the second time, too.
+Labels are also removed and added again: Felix must apply them the second time, too.
 """
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, RelabelNamespaces, WorkerPods

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that a rule excludes from its block are denied. On Linux the rest of the block is
-admitted. Windows skips such rules (XPOL-1), so they admit no client there: the server itself
-then connects to other pods, which shows that it has a network at all."""
+admitted. Windows skips such rules (XPOL-1), so they admit no client there. A Windows server
+therefore connects to other pods itself, which shows that it has a network at all."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ingress rule with single addresses admits those, and no other: not even pods of the same node
-and block."""
+"""An ingress rule with single addresses admits those addresses and no other, not even pods of the
+same node and block."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule with a namespace selector and a pod selector admits pods that both select; neither alone
-is enough."""
+"""A rule with a namespace selector and a pod selector admits the pods that match both; a match of
+one selector alone is not enough."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

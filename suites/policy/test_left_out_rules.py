@@ -2,8 +2,8 @@
 """Windows leaves some rules out: such a Deny denies nothing, an Allow or a Pass admits nothing, and
 the next rule decides.
 
-Each part has a port of its own on the same servers; Linux enforces its rules, which shows that they
-are in force.
+Each part has a port of its own on the same servers; Linux enforces the part's rules, which shows
+that they are in force.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules with thousands of addresses are enforced for each address; an HNS rule takes 4,000.
+"""Rules with thousands of addresses are enforced for each address; an HNS rule holds 4,000.
 
-Three rules share a change, each for a set and a port of its own: the client is the 4,000th address
-of the first set, the first that does not fit into one HNS rule in the second, and the last in the
-third.
+Three rules share a change, each for a set and a port of its own. The client is the 4,000th address
+of the first set, the first address of the second set that does not fit into one HNS rule, and the
+last address of the third set.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

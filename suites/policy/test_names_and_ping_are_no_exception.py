@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's default deny closes what clusters often need, too: port 53, by TCP and by UDP, and ping."""
+"""Calico's default deny also closes paths that clusters often need: port 53 by TCP and UDP, and
+ping."""
 
 from conformance.fixtures import Case, Expect, ExternalPaths, Policy, WorkerPods
 from conformance.marks import about, manifest, needs, verifies

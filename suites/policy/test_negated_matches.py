@@ -2,8 +2,8 @@
 """Windows cannot express a negated match, and leaves the whole rule out: clients that it allows
 stay denied.
 
-Each part has a port of its own on the same servers; Linux enforces its rule, which shows that
-it is in force.
+Each part has a port of its own on the same servers; Linux enforces the part's rule, which shows
+that the rule is in force.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

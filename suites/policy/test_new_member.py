@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule's selector finds pods that come after the policy: a pod with its label gets in, a pod
-without does not.
+"""A rule's selector applies to pods that start after the policy: a pod with its label is admitted,
+a pod without is not.
 
-New pods come to nodes with older pods that the policy was observed to deny.
+New pods start on nodes with older pods that the policy was observed to deny.
 """
 
 from conformance.fixtures import Case, Expect, Newcomers, Policy, WorkerPods

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """With Calico's plugin a new pod accepts nothing before its policy is programmed. The tests also
-record whether a Windows pod can send during this time, and whether, with other plugins, it is
-reached."""
+record whether a Windows pod can send during this time, and whether clients reach it if another
+plugin networks it."""
 
 from conformance.fixtures import Case, Expect, NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of two Calico policies about the same traffic the policy with the lower order decides."""
+"""If two Calico policies select the same traffic, the policy with the lower order decides."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

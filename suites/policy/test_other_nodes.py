@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes are no exception: a path closed to all is closed to every node but the pod's own."""
+"""Nodes are no exception: a path that is closed to all clients is closed to every node but the
+pod's own."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that are untracked or come before DNAT are for hosts, and leave pods alone."""
+"""Policies that are untracked or applied before DNAT are for hosts, and do not affect pods."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that select the same pod add up: traffic that any of them admits gets in, and no other
-traffic, whatever their API.
+"""Policies that select the same pod add up, whatever their API: traffic that at least one policy
+admits gets in, and no other traffic.
 
 A policy without a list of directions, and without a rule for egress, leaves egress alone. Two
 policies with the same name in two namespaces are independent.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies open and close paths as documented through events: pods that come back, end slowly or
-lose their readiness, and edits of whatever policies refer to.
+"""Policies open and close paths as documented after each event: pods come back, end slowly or lose
+their readiness, and objects to which policies refer are edited.
 
 The oracle gives the expectation after each event; stories are data, chosen to find state that a
 data plane does not update.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule that names a Service is about all addresses of its EndpointSlices, ready or not."""
+"""A rule that names a Service applies to all addresses of its EndpointSlices, ready or not."""
 
 from conformance.fixtures import Case, Expect, Policy, Services, UnreadyServers, WorkerPods
 from conformance.marks import manifest, verifies

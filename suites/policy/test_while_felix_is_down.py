@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix only programs policies, and the data plane enforces them: policies stay in force while it
-is down, and while it starts.
+"""Felix only programs policies, and the data plane enforces them: policies stay in force while
+Felix is down, and while it starts.
 
-The Kubernetes policy selects servers and the Calico policy the clients on their nodes, each for
-both directions: so a loss in only one API, direction or protocol is noticed.
+The Kubernetes policy selects servers, and the Calico policy selects the clients on the servers'
+nodes, each for both directions. So a loss in only one API, direction or protocol is noticed.
 """
 
 from conformance.fixtures import (

@@ -2,8 +2,8 @@
 """kube-proxy has no part in policy: policies stay in force while it restarts, which it may do at
 any time.
 
-The Kubernetes policy selects a server and the Calico policy the client on its node, as in the test
-of Felix' restart.
+The Kubernetes policy selects a server, and the Calico policy selects the client on the server's
+node, as in the test of Felix' restart.
 """
 
 from conformance.fixtures import (

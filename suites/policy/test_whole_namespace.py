@@ -2,9 +2,9 @@
 """An empty pod selector selects every pod of the policy's namespace; a rule's empty namespace
 selector selects every namespace.
 
-The namespace is the worker's second, so that the policy leaves the pods of its first namespace open
-as controls. The policy selects pods of both operating systems. Therefore the servers of each system
-are tested in a change of their own, with clients of the other system.
+The policy is in the second namespace of the run's worker, so that the pods of the worker's first
+namespace stay open as controls. The policy selects pods of both operating systems. Therefore the
+servers of each system are tested in a change of their own, with clients of the other system.
 """
 
 from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods

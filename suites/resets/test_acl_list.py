@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix gives HNS a whole new ACL list for an endpoint with changed policies: the cause of
+"""Felix gives HNS a whole new ACL list for an endpoint whose policies changed. This causes the
 resets."""
 
 from conformance.fixtures import AclLists, Case, ConnectionsDuringChange, Policy, WorkerPods

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows pods can ping inside the cluster but not outside it; TCP works outside it, too."""
+"""Windows pods can ping inside the cluster but not outside it. TCP works inside and outside it."""
 
 from conformance.fixtures import ExternalPaths, WorkerPods
 from conformance.marks import begins_early, verifies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams have no connection that could end: the datagrams of a client that keeps its socket
-still reach another backend."""
+"""A client that keeps its UDP socket reaches another backend once its own backend is gone, although
+datagrams have no connection that could end."""
 
 from conformance.fixtures import OS, Backends, Case, Expect, Services, WorkerPods
 from conformance.marks import about, each_os, needs, verifies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Service that loses its last backend does not answer, and leads to its backends again once they
-are back."""
+"""A Service without its last backend does not answer. It leads to its backends again once they are
+back."""
 
 from conformance.fixtures import OS, Backends, Case, Expect, PassingServices, WorkerPods
 from conformance.marks import about, each_os, verifies

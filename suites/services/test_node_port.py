@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend; on other
-nodes it may not."""
+"""A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend. Other
+Windows nodes may not answer."""
 
 from conformance.fixtures import Case, Expect, KnownIssue, NodePorts, Services, WorkerPods
 from conformance.marks import manifest, verifies
