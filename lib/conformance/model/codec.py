@@ -44,9 +44,9 @@ def from_plain(shape: type[T], plain: Any) -> T:
 
 @functools.cache
 def _reader(annotation: Any) -> Callable[[Any, str], Any]:
-    """Return the function that reads values of an annotation. It gets a value and the value's
-    place. The functions are kept, since reports have a hundred thousand values of few annotations.
-    """
+    """Return the function that reads values of an annotation. The function receives a value and its
+    place in the report, for error messages. Functions are cached, since reports have a hundred
+    thousand values of few annotations."""
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if annotation is Any:

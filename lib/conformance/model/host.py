@@ -36,7 +36,7 @@ class BgpHost:
     """The router's identifier and AS number; empty: there is none, or it is not known."""
     peers: tuple[BgpPeer, ...] = ()
     custom_routes: tuple[str, ...] = ()
-    """The networks that it announces."""
+    """The networks that the host announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
     """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the
@@ -78,13 +78,15 @@ class HnsNetwork:
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
     management_address: str = ""
-    """The host's own address that the network is based on (ManagementIP); empty: it shows none."""
+    """The host's own address on which the network is based (ManagementIP); empty: HNS shows none.
+    """
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
-    """The network shows policies of any type; otherwise it is unknown which policies it lacks."""
+    """The network shows at least one policy. If it shows none, it is unknown which policies it
+    lacks."""
     pods: bool = False
-    """KUBE_NETWORK names the network."""
+    """Felix' setting KUBE_NETWORK names the network as that of the pods."""
     updated: str = ""
     """UTC, RFC 3339: when HNS last changed the network, or created it; empty: HNS prints no time.
     """

@@ -28,7 +28,7 @@ class Connection:
     external_target: str | None = None
     """The external target that the cluster announces, ``ADDRESS[:PORT]``."""
     unverified: str = ""
-    """Why the API server's answers may come from another party; empty: they cannot."""
+    """Why the API server's answers may come from another party; empty: the server is verified."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +43,10 @@ class Inspection:
     not_opted_in: str = ""
     """Why the run may change nothing that the whole cluster shares; empty: it may."""
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map a Windows node to its pods of other owners' DaemonSets, which would lose their network
-    with a new HNS network; only for runs that may make such a network."""
+    """Map a Windows node to its pods of other owners' DaemonSets. A new HNS network would cut these
+    pods off; only runs that may make such a network read them."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the user does not have, keyed by the need for them
+    """Rights that the user lacks, keyed by the purpose that needs them
     (``conformance.facts.rights.NEEDS``)."""
     prepared: int = 0
     """The number of workers for which the cluster's owner has prepared namespaces; only with
@@ -68,7 +68,7 @@ class Lock(Protocol):
     """The lock that keeps other runs from disrupting the cluster."""
 
     lost: str
-    """How the lock was lost; empty if it was not."""
+    """How the lock was lost; empty if it was not lost."""
 
     def acquire(self) -> None:
         """Take the lock, and keep it. Raise ClusterUnusable."""
@@ -109,7 +109,7 @@ class Provider(Protocol):
         """Return the run's lock for this process; not yet taken."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """Return one line for each change of dead runs that is not restored, and the advice.
+        """Return one line for each change of dead runs that is not restored, and a line of advice.
 
         This is for a process that has just taken the run lock, perhaps from a dead run. Raise
         SuiteError.
@@ -117,7 +117,7 @@ class Provider(Protocol):
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove the objects that processes of the run have left on the cluster. Return one line
-        per object: that it is removed, or why it stays."""
+        per object: the object is removed, or why it stays."""
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
@@ -136,7 +136,7 @@ class Provider(Protocol):
         """
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
-        """Wait until the API server, which was given up, answers again. Return whether it does
+        """After the API server was given up, wait until it answers again. Return whether it does so
         ``within`` seconds."""
 
     def interrupt(self, seconds: float) -> None:
@@ -146,4 +146,4 @@ class Provider(Protocol):
         """
 
     def close(self) -> None:
-        """End the preparations; harmless without any, or if repeated."""
+        """End the preparations. Harmless if there are none, or if called twice."""

@@ -19,7 +19,8 @@ class InStory(InWorld):
     members: Members
 
     def holds(self, *, because: str) -> None:
-        """Expect every pair of seats to be as the oracle says, at rest and after each event.
+        """Expect every pair of seats (the story's pods) to be as the oracle says, at rest and after
+        each event.
 
         Raise Nonconformance with the event, the pair, the expectation, its rule and the
         observation; and the errors of worlds and events.
