@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths that a test found open and closed so far: the controls that a denial needs."""
+"""The paths that a test has found open or closed so far. A denial needs the open paths as controls.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ class ObservedPaths:
     """The paths of a test."""
 
     opened: set[tuple[str, str]] = field(default_factory=set)
-    """Paths that were open: the controls before the change."""
+    """Paths that were open: these are the controls before a change."""
     closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
     """Paths that were closed and have not been open since then."""
     _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -37,7 +38,8 @@ class ObservedPaths:
             self.closed[known] = (path.attempt.source, path.attempt.target)
 
     def forget(self, gone: Iterable[Workload]) -> None:
-        """Forget pods that the test has removed: their closed paths will not open again."""
+        """Forget the paths of pods that the test has removed: closed paths of such pods will not
+        open again."""
         uids = {pod.uid for pod in gone}
         for known, (source, target) in list(self.closed.items()):
             if uids & {source.uid, *(backend.uid for backend in target.backends)}:
@@ -46,8 +48,8 @@ class ObservedPaths:
     def demand_same_addresses(
         self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
     ) -> None:
-        """Raise if a name no longer resolves to the address that it had while the path was open:
-        then a denial proves nothing."""
+        """Raise if a name no longer resolves to the address that it had while the path was open: a
+        denial would prove nothing."""
         for outcome in outcomes:
             attempt = outcome.path.attempt
             before = self._addresses.get(key_of(attempt), "")
