@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about conditions that hold all the time during a change, and not only before and
-after it."""
+"""Expectations about paths all the time during a change, and not only before and after it."""
 
 import math
 import threading
@@ -29,7 +28,8 @@ NAP = 0.05
 """s. The longest wait for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
-"""A client (uid) and a protocol: a client whose UDP attempts connect may still fail by TCP."""
+"""A client (uid) and a protocol. Protocols count separately, since a client whose UDP attempts
+connect may still fail by TCP."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Continuity(Subject):
                 work()
             finally:
                 stop.set()
-        asking.result()  # raises errors of probing, which are no closed path
+        asking.result()  # raises errors of probing: a broken probe is no closed path
         alive = _alive(opened)
 
         def judge(state: _PathState) -> Judged:
@@ -106,8 +106,8 @@ class Continuity(Subject):
     def _ask(
         self, shut: Sequence[_PathState], opened: Sequence[_PathState], stop: threading.Event
     ) -> None:
-        """Probe until the end, and probe clients without an answer a while longer; then read the
-        last answers."""
+        """Probe until ``stop`` is set, and clients without an answer for a while longer; then read
+        the last answers."""
         clock = self.expect.clock
         began = clock.monotonic()
         rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
@@ -122,7 +122,7 @@ class Continuity(Subject):
                 now = clock.monotonic() - began
                 rounds.begin(paths, now)
                 rounds.hear()
-                # checked after reading, since the newest answers may be time-outs
+                # checked after reading answers, since the newest may be time-outs
                 if stop.is_set():
                     last = min(last, now + longer)
                     alive = _alive(opened)
@@ -200,7 +200,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Map each ticket to the path and the second in which it was tried."""
+    """Map each ticket to the path and the second in which the path was tried."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:

@@ -18,8 +18,8 @@ class ProbeProtocol:
     """The check of a test for the probe protocol."""
 
     hold: Callable[[Workload, Servers | None], object]
-    """Runs the golden conversations with the agents of a pod; conversations that need servers are
-    run only if there are servers. Raises ProbeBroken with the line that differs."""
+    """Runs the golden (recorded) conversations with the agents of a pod; conversations that need
+    servers are run only if there are servers. Raises ProbeBroken with the line that differs."""
     serving: Callable[[Workload], AbstractContextManager[Servers | None]]
     """Runs the servers in a Linux pod during the conversations, or yields None."""
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
