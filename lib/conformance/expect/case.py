@@ -33,8 +33,7 @@ class _Row:
     expected reversed."""
 
     def of_part(self, context: Context) -> Context:
-        """Return the context in which this row is decided: its part, and the nodes that enforce it.
-        """
+        """Return the context in which this row is decided: its part, and the enforcing nodes."""
         return replace(context.of_part(self.part), at=self.at or context.at)
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths that a test has found open or closed so far. A denial needs the open paths as controls.
-"""
+"""The paths that a test found open or closed so far. A denial needs open paths as controls."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explanation of a failed expectation: a value that is made once and that every output prints.
-"""
+"""The explanation of a failed expectation: a value, made once, that every output prints."""
 
 import re
 from dataclasses import dataclass, field

@@ -265,8 +265,7 @@ class Members:
                 done.result()
 
     def _all(self, what: str, enough: Callable[[Obj], bool]) -> None:
-        """Wait until ``enough`` holds for every member's pod, and record these pods as the members.
-        """
+        """Wait until ``enough`` holds for every member's pod, and record the pods as members."""
         self._each(lambda node: self._taken(node, what, enough))
         seats = self.seats.members
         self.seats.members = {name: seats[name] for name in self._nodes if name in seats}

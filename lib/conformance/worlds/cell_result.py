@@ -104,6 +104,5 @@ def not_held(asked: Sequence[CellResult]) -> list[CellResult]:
 
 
 def last_agreement(asked: Sequence[CellResult]) -> float:
-    """Return the seconds until the last of these paths was as expected; 0: no path was as expected.
-    """
+    """Return the seconds until the last of these paths was as expected; 0: none was as expected."""
     return max((result.row[0].at for result in asked if result.row), default=0.0)

@@ -451,8 +451,7 @@ class _Round:
         self._closed_left.pop(state, None)
 
     def _drop_without_control(self) -> None:
-        """End closed paths that have lost all controls of one kind: such paths cannot be decided.
-        """
+        """End closed paths that lost all controls of one kind: such paths cannot be decided."""
         if not self._broke:
             return
         self._broke = False

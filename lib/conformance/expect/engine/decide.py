@@ -289,7 +289,7 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
     ):
         return BrokenControl(
             Why.SILENT
-        )  # packets pass; a busy server says nothing about policies
+        )  # packets pass; a busy server is no evidence about policies
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)

@@ -13,8 +13,7 @@ Pairs = Product | Iterable[Pair]
 
 
 def each(choices: Iterable[Pairs]) -> list[Pair]:
-    """Return every single pair of these items once, in order. Raise UsageProblem if there is none.
-    """
+    """Return every single pair of the items once, in order. Raise UsageProblem if none exists."""
     found: dict[Pair, None] = {}
     for pairs in choices:
         found.update(dict.fromkeys(_product(pairs) if _is_product(pairs) else pairs))  # type: ignore[arg-type]

@@ -115,8 +115,7 @@ def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) 
 
 
 def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest:
-    """Return the nearer cause for a Service whose backends are closed at their own addresses, too.
-    """
+    """Return the nearer cause for a Service whose backends are closed at their own addresses."""
     if found.wrong:
         why = f", while {found.wrong[0]}"
     elif len(there) == 1:
