@@ -54,8 +54,8 @@ class SuiteError(Exception):
     paths: Sequence[Attempt] = ()
     """The paths that could not be decided, as in :class:`Nonconformance`."""
     cause: str = ""
-    """The cause in words that other failures may share, without names of pods; empty if it is not
-    known."""
+    """The cause in words that other failures may share, without names of pods; empty if the cause
+    is not known."""
 
     def __init__(self, message: str | Explanation = "") -> None:
         super().__init__(block(str(message)))

@@ -217,7 +217,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def _hidden_in_base64(found: re.Match[str]) -> str:
-    """Return base64 as it is, unless it encodes a text with a secret."""
+    """Return base64 text unchanged, unless it encodes a text with a secret."""
     try:
         text = base64.b64decode(found[0] + "=" * (-len(found[0]) % 4), validate=True).decode()
     except ValueError:

@@ -163,7 +163,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Later:
-    """A change of a manifest's policies that is not made yet; expectations make it."""
+    """A change of a manifest's policies that is not made yet; an expectation makes the change."""
 
     apply: Callable[[], None]
 

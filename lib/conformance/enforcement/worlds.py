@@ -85,7 +85,8 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could select pods outside the world; empty if it cannot."""
+    """Return why an object of a world could select pods outside the world; empty if the object
+    cannot."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):
@@ -198,7 +199,8 @@ class Ground:
             future.result()
 
     def _relabel(self, world: World | None) -> None:
-        """Give seats and namespaces the world's labels, and all others their usual labels."""
+        """Give seats and namespaces the labels that the world sets, and their usual labels
+        otherwise."""
         labels = world.relabelled if world else {}
         names = self.seats.namespaces
         labelled: list[tuple[ObjectRef, str, Mapping[str, str]]] = [

@@ -148,7 +148,7 @@ class Context:
     receives them."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
     """Map each path (source's uid, target's label) and state (open or not) to the time when this
-    test first observed it."""
+    test first observed the state."""
 
     @property
     def enforced_at(self) -> Side | None:

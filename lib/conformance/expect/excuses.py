@@ -92,8 +92,8 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """Withdraw each failure that a policy of another owner could explain, since it decides
-    nothing about Calico.
+    """Withdraw each failure that a policy of another owner could explain, since such a failure
+    decides nothing about Calico.
 
     A leak after an agreed denial, or a path that wavers, is explained only by a policy that was
     added, changed or deleted meanwhile.

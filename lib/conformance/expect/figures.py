@@ -149,7 +149,7 @@ def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
 
 
 def _stable_from(judged: Sequence[bool]) -> int:
-    """Return the index of the first right answer after which none is wrong."""
+    """Return the index of the first right answer after which no answer is wrong."""
     return max((number for number, fits in enumerate(judged) if not fits), default=-1) + 1
 
 

@@ -133,8 +133,8 @@ def excused(
 ) -> EnvironmentBroken | None:
     """Return the error that replaces a failure's message if something else explains the failure: a
     policy of another owner, or backends that their kubelets find unready, so that no Service leads
-    to them. ``turned``: the path changed its state. A change by another run explains a lost open
-    path, too."""
+    to them. A change by another run also explains a lost open path. ``turned``: the path changed
+    its state."""
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
         return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]

@@ -120,7 +120,7 @@ class _Answer:
 
 
 def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
-    """Decide the result of each case's paths; a failed case does not affect the others. Raise
+    """Decide the result of each case's paths; a failed case does not affect the other cases. Raise
     Nonconformance if a path has neither result, or if a witness lets through traffic that must be
     closed; ControlBroken if a witness' open path is lost."""
     all_paths: dict[Pair, bool] = {}

@@ -79,9 +79,9 @@ class ObservedPaths:
         may_be_shut_in: bool,
     ) -> None:
         """Raise ControlBroken if a dead client or a dead server would look like a denial. Each
-        source needs an open path of its own, unless a policy may close all its paths
-        (``may_be_shut_in``); then another source must reach the same target. For ``new`` sources
-        (uids), another source on the same node must always reach it."""
+        source needs an open path of its own. If a policy may close all its paths
+        (``may_be_shut_in``), another source must reach the same target instead. For ``new`` sources
+        (uids), another source on the same node must always reach that target."""
         sources = {source.uid for source, _ in open}
         goals = {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}

@@ -76,7 +76,7 @@ class Outcome:
     @property
     def looks_right(self) -> bool:
         """Return whether the observations of the path itself are right, even if a broken control
-        leaves it undecided."""
+        leaves the path undecided."""
         return self.held or (
             isinstance(self.standing, BrokenControl)
             and bool(self.observations)

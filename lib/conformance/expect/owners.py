@@ -93,10 +93,11 @@ class ForeignPolicyView(Protocol):
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return which of these policies could cause the observed result; empty: none."""
+        """Return the policies among these that could cause the observed result; empty: there are
+        none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """Return for each path the policy that certainly closes it; empty: none."""
+        """Return for each path the policy that certainly closes it; empty: no policy does."""
 
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
@@ -116,7 +117,8 @@ class ForeignPolicyView(Protocol):
         and still exists."""
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
-        """Return which policy closes a path by a defect that the test is about; empty: none."""
+        """Return the policy that closes a path by a defect that the test is about; empty: there is
+        no such policy."""
 
 
 class Runs(Protocol):
@@ -133,7 +135,8 @@ class Runs(Protocol):
         most once."""
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Return the change that may have closed a path between these nodes; empty: none.
+        """Return the change that may have closed a path between these nodes; empty: there is no
+        such change.
 
         ``since``: by ``time.monotonic``; None: now.
         """
@@ -248,7 +251,7 @@ def decided(
 ) -> EnvironmentBroken:
     """Return the error that blames another owner, in place of a message about the observations.
 
-    If the blamed policy is not ``lasting``, the test may decide more when it is run again.
+    If the blamed policy is not ``lasting``, the test is worth another run, which may decide more.
     """
     if isinstance(text, str):  # the text's own advice suspects Calico, so the advice is left out
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))

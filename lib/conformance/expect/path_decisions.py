@@ -158,8 +158,8 @@ class PathDecisions(Session):
         """Return the paths, each with its controls.
 
         All paths have the same time budget, since one path may wait for another's result. If open
-        paths are the only controls, the budget is longer: on a new pod's node, policies may take
-        effect late and keep these paths closed for a while.
+        paths are the only controls, the time budget is longer: on a new pod's node, policies may
+        take effect late and keep these paths closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -314,6 +314,6 @@ class PathDecisions(Session):
 
 
 def _pair_of(path: Path) -> Pair:
-    """Return the source and the target of a path, which has both."""
+    """Return the source and the target of a path; paths of this module always have a target."""
     assert path.attempt.target is not None
     return path.attempt.source, path.attempt.target

@@ -142,7 +142,7 @@ class _Question:
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
         """Return whether some attempts got the right answer, while agents reported ``no answer``
-        for others."""
+        for other attempts."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 

@@ -131,7 +131,7 @@ class Expect(PathDecisions):
 
     def limitation(self, *policies_and_rows: Policies | Row) -> None:
         """Decide a limitation under the policies: CONFIRMED if the paths are as the cases say,
-        LIFTED if each is reversed, else VIOLATED.
+        LIFTED if each path is reversed, else VIOLATED.
 
         Each part that cases name is a limitation of its own, and a fault in one part does not
         affect the others. Cases that are a ``witness`` show in the same rounds that the policies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attempt of a source at a target, before it is made."""
+"""Attempts of a source to contact a target, described before they are made."""
 
 from dataclasses import dataclass
 from enum import StrEnum

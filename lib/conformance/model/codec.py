@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of the dataclasses to plain JSON values and back, by annotation; a value that does not
-fit is a ValueError.
+"""Converts dataclasses to plain JSON values and back, by annotation; raises ValueError for a value
+that does not fit.
 
 Supports frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals,
 bytes. The error names the field.

@@ -58,8 +58,8 @@ class NodeFacts:
     """The label that marks a virtual node, which stands for machines of a cloud service; empty: the
     node is a machine."""
     felix: Fact[bool] | None = None
-    """Says with its source whether Felix should run on this Windows node; None: a Linux node, or
-    not read."""
+    """Whether Felix should run on this Windows node, with the source; None: the node runs Linux, or
+    this was not read."""
     felix_restarts: int | None = None
     """The number of restarts of Felix in its pod on this node when the run began; None: Felix runs
     in no pod, or the number was not read."""
@@ -109,7 +109,7 @@ class NodeFacts:
 
     @property
     def without_calico(self) -> str:
-        """Return why Calico should not run on this node; empty: it should, or may."""
+        """Return why Calico should not run on this node; empty: Calico should run, or may run."""
         no_felix = self.felix.source if self.felix and self.felix.value is False else ""
         return self.virtual or no_felix
 

@@ -39,8 +39,8 @@ class BgpHost:
     """The networks that the host announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the
-    id, then the message."""
+    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: first
+    the error's id, then its message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class AclRule:
     remote_ports: str
     priority: int
     rule_type: str = ""
-    """``Switch``, or ``Host`` for the host's firewall; empty: HNS prints none."""
+    """``Switch``, or ``Host`` for the host's firewall; empty: HNS prints no type."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class HnsEndpoint:
     network: str
     """The id of its network."""
     state: str = ""
-    """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints none."""
+    """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints no number."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything that HNS stores for the endpoint, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
@@ -148,7 +148,7 @@ class Vxlan:
 
     vni: int
     port: int
-    """UDP port that it sends to and listens on."""
+    """The UDP port to which the device sends, and on which it listens."""
     local: str = ""
 
 

@@ -60,7 +60,7 @@ class RunDirectory:
         self.attachments = path / "attachments"
         self._held: IO[str] | None = None
         self._before: Path | None = None
-        """The earlier target of ``latest``; None: there was none."""
+        """The earlier target of ``latest``; None: there was no ``latest``."""
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:

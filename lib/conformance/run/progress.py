@@ -104,7 +104,7 @@ class Alive:
             self._since = time.monotonic()
 
     def test_began(self, test: str) -> None:
-        """Record that a test began. News of the test is expected until it has ended."""
+        """Record that a test began. News of the test is expected until the test has ended."""
         self._tests[test] = time.time(), time.time()
 
     def note_news_of(self, test: str) -> None:

@@ -39,9 +39,11 @@ class Inspection:
     reasons: tuple[str, ...] = ()
     """All reasons why a run is impossible here; empty: it is possible."""
     no_lock: str = ""
-    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
+    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: the lock can be
+    taken."""
     not_opted_in: str = ""
-    """Why the run may change nothing that the whole cluster shares; empty: it may."""
+    """Why the run may change nothing that the whole cluster shares; empty: the run may change it.
+    """
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Map a Windows node to its pods of other owners' DaemonSets. A new HNS network would cut these
     pods off; only runs that may make such a network read them."""
@@ -122,8 +124,8 @@ class Provider(Protocol):
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
     ) -> PutBack:
-        """Restore, and verify, the changes that a process of the run (empty: any) could not restore
-        because it died.
+        """Restore and verify the changes that a dead process of the run did not restore. An empty
+        ``worker`` stands for all processes.
 
         Raise SuiteError.
         """

@@ -48,7 +48,7 @@ class Unrestored:
     """The marks of a run, as one of its processes finds them.
 
     ``within``: seconds for which a test waits until a dead worker's changes are restored; a process
-    waits so only once for each mark.
+    waits that long only once for each mark.
     """
 
     def __init__(self, folder: Path, *, within: float) -> None:

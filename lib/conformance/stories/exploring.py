@@ -29,8 +29,8 @@ MOST = 100_000
 
 
 class TimeOver(BaseException):
-    """The time of a search is over. It is not an Exception, since hypothesis would take that for a
-    difference."""
+    """The time of a search is over. The class is no Exception, since hypothesis would take an
+    Exception for a difference."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A story on a cluster: each event is made to happen; after it, every pair of pods is expected to
-be as the oracle says."""
+"""A story on a cluster: makes each event happen, and then expects every pair of pods to be as the
+oracle says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ class Members:
     placement: Placement
     seats: Seats
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Labels of members that the story changed, as worlds write them."""
+    """Labels of members that the story changed, in the form of world files."""
     last: bool = False
     """The members end slowly in the story, so they have a hook that delays their end."""
     fail: bool = False
@@ -160,8 +160,8 @@ class Members:
     def _restarted(self) -> None:
         """Have the kubelet restart every member's container.
 
-        The container is unready meanwhile, since it is ready again only once its probes read the
-        word that ends the restarts.
+        Meanwhile the container is unready: it becomes ready only once its probes read the word that
+        ends the restarts.
         """
         self._each(self._restart)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that ran more than once (pytest-rerunfailures): its worst attempt counts, and it is FLAKY.
+"""A test that ran more than once (pytest-rerunfailures): its worst attempt counts. If the attempts
+disagree, the test is FLAKY.
 
 A second attempt never hides an observation: a path that is closed every other time does not count
 as open.

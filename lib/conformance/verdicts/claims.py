@@ -96,7 +96,7 @@ class ClaimOutcome:
     on any build."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
-    """Known issues that may explain why it is VIOLATED (:func:`explained`)."""
+    """Known issues that may explain why the claim is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
     """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
     from a stored report."""

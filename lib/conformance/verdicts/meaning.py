@@ -24,8 +24,8 @@ def of_error(error: BaseException) -> ClaimVerdict:
 
 
 def of_failure(error: BaseException) -> ClaimVerdict:
-    """Return the verdict of an exception for a path or node; INCONCLUSIVE if it is not about the
-    cluster."""
+    """Return the verdict of an exception for a path or node; INCONCLUSIVE if the exception is not
+    about the cluster."""
     verdict = of_error(error)
     return (
         verdict

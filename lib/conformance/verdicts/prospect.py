@@ -28,8 +28,8 @@ class ClaimPart:
     part: str = ""
     active: bool = False
     alone_on: OS | None = None
-    """The operating system of the nodes that a node-exclusive part has to itself; None: as the
-    catalog says."""
+    """The operating system of the nodes that a node-exclusive part has to itself; None: the catalog
+    decides."""
     applies: Conditions = ALL
     """The clusters to which the part applies, among those of the claim."""
     provisional: bool = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of an exception for the claims of its test. Pure; ``judge`` has the hooks that use
-it."""
+"""The meaning of an exception for the claims of its test. Pure; the hooks that use this module are
+in ``judge``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

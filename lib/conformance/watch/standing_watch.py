@@ -90,7 +90,7 @@ class Watch:
         self._covered = [item.node.name for os in SYSTEMS for item in placement.coverage(os)]
         self._deployer = Pods(kube, self._changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
-        self._pods.systems = ()  # the watch starts none of the demo's pods except clients
+        self._pods.systems = ()  # of the demo's pods, the watch starts only clients
         self._unwatched: dict[str, str] = {}
         """Nodes that have no pods now, each with the reason."""
         self._explained: set[str] = set()
@@ -115,7 +115,7 @@ class Watch:
         self._began = 0.0
         """The time when the policies were accepted."""
         self._end_asked = 0.0
-        """The time when the watch was first asked to end; 0: it was not asked yet."""
+        """The time when the watch was first asked to end; 0: nobody has asked yet."""
         self._over = False
         self._events = PolicyEvents(
             kube,

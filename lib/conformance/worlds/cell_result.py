@@ -24,7 +24,7 @@ class CellResult:
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The result of its path when it was probed again from rest, if the first result was a
+    """The result of its path when the path was probed again from rest, if the first result was a
     difference."""
     peers: Sequence["CellResult"] = field(default=(), repr=False)
     """The cells that were probed together with this cell."""

@@ -351,7 +351,8 @@ class InWorld(Session):
     def _report(self, asked: Sequence[CellResult], because: str, when: str) -> None:
         """Record each cell's decision for its claim, and raise the worst.
 
-        ``when``: the event before, for the first line: ``after the edit: ``; empty: there was none.
+        ``when``: the previous event, for the first line: ``after the edit: ``; empty: there was no
+        event.
         """
         found = [(result, *self._verdict(result, because, edited=bool(when))) for result in asked]
         for result, verdict, reason in found:

@@ -59,7 +59,8 @@ def unexpected_backend(observation: Observation) -> str:
     """Return the pod that answered and is no backend of the target. Empty: a backend answered, or
     the answer names no pod.
 
-    A wrong port of a backend is as wrong as another pod; then the port is named, too.
+    An answer from a wrong port of a backend is as wrong as an answer from another pod; in that case
+    the result also names the port.
     """
     who = observation.served_by
     target = observation.attempt.target

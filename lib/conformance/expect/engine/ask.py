@@ -200,7 +200,7 @@ class _Round:
             )
 
     def _plan_if_due(self, source: Source, now: float) -> bool:
-        """Return whether a source is due now; if it is, also plan when it is due again."""
+        """Return whether a source is due now. If it is due, plan when it is due again."""
         if self._next_due(source) > now + TICK:
             return False
         # An agent that hangs, or is behind with its attempts, gets no further attempts meanwhile.
@@ -335,7 +335,7 @@ class _Round:
         return min(PATIENT, max(0.0, min(moments) - now))
 
     def _hear(self, within: float) -> None:
-        """Read the next answer, and all others that have arrived."""
+        """Read the next answer, and all other answers that have arrived."""
         answered = self._asking.next(within)
         while answered is not None:
             self._take(answered)

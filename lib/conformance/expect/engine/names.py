@@ -70,5 +70,6 @@ def resolved_address(
 
 
 def reached(observation: Observation) -> str:
-    """Return the address that an attempt reached, without its port; empty if it is not reported."""
+    """Return the address that an attempt reached, without its port; empty if no address is
+    reported."""
     return observation.remote.rpartition(":")[0]

@@ -168,8 +168,8 @@ class Path:
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:
-        """Return whether an unanswered attempt may show an outage: it was sent after the path had
-        connected."""
+        """Return whether an unanswered attempt may show an outage, since it was sent after the path
+        had connected."""
         return self.steady and attempt.asked > self._opened
 
     @property
@@ -209,15 +209,15 @@ class Path:
 
     @property
     def answered_first(self) -> list[Try]:
-        """Return the attempts of :attr:`recent` before the first unanswered one, in the order of
-        the requests."""
+        """Return the attempts of :attr:`recent` before the first unanswered attempt, in the order
+        of the requests."""
         return list(takewhile(lambda attempt: attempt.observation is not None, self.recent))
 
     def answered(self) -> list[Try]:
         """Return the answered attempts in the order in which the agent began them.
 
-        An agent begins attempts in the order of the requests.  A restarted agent has another clock,
-        and its attempts come after those of the agent before.
+        An agent begins attempts in the order of the requests. A restarted agent has another clock,
+        and its attempts come after those of the earlier agent.
         """
         answered_tries = self.answered_first
         generations = {
@@ -252,7 +252,7 @@ class Path:
 
 
 class Why(StrEnum):
-    """What is wrong with a path, or why it could not be decided."""
+    """The fault of a path, or the reason why the path could not be decided."""
 
     LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
@@ -270,8 +270,8 @@ EPSILON = 1e-6
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Give each closed path its controls among the open paths; paths of a source or to a target
-    share them."""
+    """Give each closed path its controls among the open paths. Paths with the same source, and
+    paths with the same target, share these controls."""
     linked = list(paths)
     by_source: dict[str, list[Path]] = {}
     by_target: dict[str, list[Path]] = {}

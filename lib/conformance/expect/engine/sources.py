@@ -54,8 +54,8 @@ class Source:
     held_until: float = 0.0
     """The time before which the source is not asked again, since its agent hangs or is behind."""
     sooner: float | None = None
-    """The time when the source is due, if that is earlier than by its cadence. None: it must be
-    computed again, since something changed."""
+    """The time when the source is due, if that is earlier than by its cadence. None: a change
+    requires computing the time again."""
 
     @property
     def resting(self) -> list[PathState]:

@@ -44,7 +44,7 @@ class DnsAnswers:
     slow: float
     """s.  An answer that takes longer is slow."""
     share: bool
-    """Some attempts of the same query got an answer, and others got none."""
+    """Some attempts of the same query got an answer, and other attempts got no answer."""
 
     @property
     def answered_late(self) -> bool:
@@ -69,8 +69,8 @@ class DnsAnswers:
 
     @property
     def named_silent(self) -> str:
-        """Return the silent DNS pods in the words of messages; empty if none or all of them are
-        silent."""
+        """Return the silent DNS pods in the words of messages; empty if no DNS pod or every DNS pod
+        is silent."""
         return ", ".join(pod.label for pod in self.silent)
 
     @property
@@ -159,7 +159,7 @@ def telling_otherwise(
     """Return the DNS pods that answer a query wrongly while other DNS pods answer it correctly,
     each with its answer.
 
-    They are queried for the failed name itself, without a search list.
+    The query is about the failed name itself, without a search list.
     """
     known = servers()
     if known is None or attempt.target is not None:

@@ -61,9 +61,8 @@ def explanation(
 
 
 def since(observations: Sequence[Observation]) -> str:
-    """Return when the first of the newest observations with the same verdict began; empty for
-    none.
-    """
+    """Return when the first of the newest observations with the same verdict began; empty without
+    observations."""
     alike = itertools.takewhile(
         lambda observation: observation.verdict is observations[-1].verdict,
         reversed(observations),

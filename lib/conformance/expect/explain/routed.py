@@ -85,8 +85,8 @@ class RoutedPaths:
         return f"Linux nodes' routes to pods are right: {route}{checks}"
 
     def _laid(self, node: str) -> list[RouteEntry]:
-        """Return a Linux node's routes through other nodes; none if the network between the nodes
-        has these routes."""
+        """Return a Linux node's routes through other nodes; empty if the network between the nodes
+        has these routes instead."""
         peers = {hop for peer in self.facts.nodes for hop in self._hops(peer.name)}
         routes = self.hosts.linux(node).routes
         return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]

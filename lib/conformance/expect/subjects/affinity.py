@@ -111,7 +111,7 @@ class Affinity(Subject):
 
 
 def _of(round_: Sequence[Observation], place: int) -> tuple[Sequence[Observation], ...]:
-    """Return a client's connections in one round: those with session affinity, and those
+    """Return a client's connections in one round: first those with session affinity, then those
     without."""
     start = 2 * place * CONNECTIONS
     middle = start + CONNECTIONS

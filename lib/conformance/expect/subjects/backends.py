@@ -35,7 +35,7 @@ NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The verdicts of attempts at a Service without a backend: kube-proxy refuses or drops the packet.
 A connection that is reset or closed had a backend."""
 KEPT_PORT = 40_000
-"""The source port of datagrams that simulate one kept socket; it is below the ports that systems
+"""The source port of datagrams that simulate one kept socket; the port is below those that systems
 choose themselves."""
 AT_LEAST = 12
 """The least number of connections of a source in a round. It holds even for few backends, since a
@@ -170,8 +170,8 @@ class Backends(Subject):
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """Expect a backend to return :data:`LARGE` bytes, or a datagram of one packet, unchanged.
 
-        Raise Nonconformance; ControlBroken if the backend does not return them at its own address
-        either.
+        Raise Nonconformance; ControlBroken if the backend does not return this payload at its own
+        address either.
         """
         asked = list(pairs)
         direct = [(source, _own(target)) for source, target in asked]
@@ -297,8 +297,8 @@ def _own(target: Target) -> Target:
 
 
 def _connections(backends: int, rounds: int) -> int:
-    """Return how many connections a source needs in each round to reach all backends within these
-    rounds."""
+    """Return how many connections a source needs in each round to reach all backends within this
+    number of rounds."""
     in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
     return max(AT_LEAST, math.ceil(in_all / rounds))
 

@@ -13,9 +13,9 @@ CONTAINERD_FLOOR = "1.6"
 :data:`HOST_PROCESS` need such containers."""
 HOST_PROCESS = ("operator", "manifest")
 """Ways of installation that run Calico in HostProcess containers on Windows. After a manual
-installation it runs as services."""
+installation, Calico runs as services."""
 FLOORS = {"operator": "3.27"}
-"""Map each way of installation to the first Calico version that has it for Windows."""
+"""Map each way of installation to the first Calico version that has this way for Windows."""
 FLOOR = "3.12"
 """The first Calico version for the other ways."""
 

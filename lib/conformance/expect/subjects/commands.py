@@ -240,7 +240,7 @@ class _Output:
 
     ended: Ended
     _explanation: Explanation
-    """What was expected of the command, and where it ran."""
+    """The expected result of the command, and the place where the command ran."""
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:

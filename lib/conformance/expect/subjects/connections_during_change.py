@@ -157,9 +157,9 @@ class ConnectionsDuringChange:
         """Expect these streams to survive, since the change affects no policy; before Calico v3.31
         they may be lost.
 
-        Such a change has no effect that could be its witness. Its witness is a later change, to
-        another pod of the same node, which opens the paths ``opened``: Felix handles changes in
-        order, so the earlier change has been handled by then.
+        Such a change has no effect that could be its witness. The witness is a later change to
+        another pod of the same node, which opens the paths ``opened``. Felix handles changes in
+        order, so by then it has handled the earlier change.
         """
         chosen, states = self._after(streams, survives, opened, because=because)
         wrong: list[Exception] = []
@@ -240,8 +240,7 @@ class ConnectionsDuringChange:
     ) -> tuple[list[Stream], list[StreamState]]:
         """Return the watched streams, with lost streams opened again, and their states.
 
-        The ``still`` rows are checked while the streams are watched, so that both take the time of
-        one check.
+        The ``still`` rows are checked while the streams are watched, to save time.
         """
         begun = self._opened()
         streams = self.streams

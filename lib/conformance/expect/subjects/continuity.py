@@ -22,8 +22,8 @@ from conformance.settings import Timings
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
-"""The number of connections at a target which show that it was open: a single connection may have
-begun before the denial."""
+"""The number of connections which show that a path was open: a single connection may have begun
+before the denial."""
 NAP = 0.05
 """s. The longest wait for an answer before checking whether the work is over."""
 
@@ -49,7 +49,7 @@ class _PathState:
 
 @dataclass
 class Continuity(Subject):
-    """The expectations of a test about paths while it performs an operation."""
+    """The expectations of a test about paths while the test performs an operation."""
 
     def closed_while(
         self,
@@ -137,8 +137,8 @@ class Continuity(Subject):
     def _problem(
         self, state: _PathState, all_closed: Sequence[_PathState], alive: set[_Way], because: str
     ) -> Exception | None:
-        """Return the failure of a path that should be closed, or why it is undecided; None: it was
-        closed."""
+        """Return the failure of a path that should be closed, or the reason why it is undecided;
+        None: the path was closed."""
         attempt = state.attempt
         all_seen = [observation for _, observation in state.observations]
         reached = [
@@ -230,7 +230,7 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that should be closed prove nothing; empty if it was
+    """Return why the answers of a path that should be closed prove nothing; empty if the path was
     closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:

@@ -328,7 +328,7 @@ class ExternalPaths(Subject):
     ) -> list[Future[list[_PingOutput]]]:
         """Start pings from each pod to its address, all at once, and return their outputs.
 
-        ``echoes``: the number of echo requests of the first ping, and of each later one.
+        ``echoes``: the number of echo requests of the first ping, and of each later ping.
         """
         return at_once(
             [partial(self._until_answered, source, address, *echoes) for source, address in pings]

@@ -35,7 +35,8 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """Map nodes to the number of pods that they can still take; for other nodes it is not known."""
+    """Map nodes to the number of pods that they can still take. For nodes that are left out, the
+    number is not known."""
 
     def may_leave_traces(
         self,
@@ -109,8 +110,8 @@ class PodChurn(Subject):
         return ""
 
     def _come_and_go(self, server: Workload) -> str:
-        """Return the network plugin's message about a pod that it refused; empty if it refused
-        none."""
+        """Return the network plugin's message about a pod that it refused; empty if it refused no
+        pod."""
         pause = PausePods(self.pods, f"churn-{server.node}")
         node = next(node for node in self.pods.facts.nodes if node.name == server.node)
         try:

@@ -26,9 +26,9 @@ class ProbeProtocol:
     """The policies of other owners, which may close the paths from a pod to those servers."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """Run the golden conversations with the agents of each of these pods, of which at least one
-        is a Linux pod, and compare each line. Raise ProbeBroken (with ``because``), or
-        EnvironmentBroken if another owner's policy closes the path from a pod to the servers."""
+        """Run the golden conversations with the agents of each of these pods, and compare each
+        line. At least one of the pods must be a Linux pod. Raise ProbeBroken, or EnvironmentBroken
+        if another owner's policy closes the path from a pod to the servers."""
         linux = next(pod for pod in pods if pod.os == "linux")
         with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:
             list(pool.map(lambda pod: self._held(pod, servers), pods))

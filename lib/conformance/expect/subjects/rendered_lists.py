@@ -31,7 +31,7 @@ class RenderedLists(Subject):
     expected: Expected
 
     def held(self, pods: Group, *, because: str) -> None:
-        """Expect HNS to hold the rules of the policies that select each pod, and no others.
+        """Expect HNS to hold the rules of the policies that select each pod, and no other rules.
 
         A difference counts only if two reads, ``hns_looks`` apart, show it.
         """

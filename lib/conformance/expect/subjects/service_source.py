@@ -3,10 +3,11 @@
 selects that pod.
 
 Without direct server return kube-proxy rewrites the source. In an overlay, for backends that are
-pods, it becomes kube-proxy's ``--source-vip``, which on Calico is the third address of the node's
-block (the address after the overlay's own); for other backends it becomes the node's address.
-Without an overlay (l2bridge) it always becomes the node's address (kubernetes#83072, KEP-5100). A
-policy's source selector then does not match. With direct server return the pod's address is kept.
+pods, the source becomes kube-proxy's ``--source-vip``. On Calico this is the third address of the
+node's block (the address after the overlay's own). For other backends, the source becomes the
+node's address. Without an overlay (l2bridge) it always becomes the node's address
+(kubernetes#83072, KEP-5100). A policy's source selector does not match a rewritten source. With
+direct server return the pod's address is kept.
 
 Without an overlay Felix admits the node's address to its own pods before any policy, so that a
 backend on the client's node is open to every pod there; another claim covers this

@@ -67,7 +67,7 @@ class Carried:
     above: Observation
     """The result of a packet with one byte more than ``mtu``."""
     observations: tuple[Observation, ...]
-    """All attempts with one byte more."""
+    """All attempts with one byte more than ``mtu``."""
     seconds: float
     """How long the attempts took."""
 
@@ -268,8 +268,8 @@ class Sizes(Subject):
     def _largest(
         self, source: Workload, target: Target, passes: Callable[[Observation], bool]
     ) -> Carried:
-        """Return the largest size that passes, with one byte more tried as often as verdicts must
-        agree.
+        """Return the largest size that passes. One byte more was tried as often as answers must
+        agree for a verdict.
 
         A result below SMALLEST means that nothing passes.
         """

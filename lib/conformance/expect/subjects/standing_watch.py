@@ -76,9 +76,9 @@ class Watched:
     gone: float = 0.0
     """The time at which a change of one of its pods was noticed; 0: both pods are unchanged."""
     since: float = 0.0
-    """The time at which it could first be tried."""
+    """The time at which the path could first be tried."""
     due: float = 0.0
-    """The time at which it is tried next."""
+    """The time at which the path is tried next."""
     silent: float = 0.0
     """s. The longest time between two answers."""
 
@@ -150,8 +150,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before and after the edit, since the data plane may enforce either of them. None:
-    one of the watch's own policies was edited."""
+    """The policy before and after the edit, since the data plane may enforce either of them. Empty:
+    a policy of the watch itself was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,8 +37,8 @@ class Witness(Protocol):
     """Something that the change must alter, which shows that the change took effect."""
 
     def after(self) -> str:
-        """Wait for the change, and return what was observed.  Raise ControlBroken if it does not
-        come in time."""
+        """Wait for the effect, and return a text about the observation. Raise ControlBroken if the
+        effect does not come in time."""
 
 
 @dataclass
@@ -109,11 +109,11 @@ class AclLists(Subject):
         self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
     def replaced(self, streams: Sequence[StreamState], *, because: str) -> None:
-        """Expect each list to have changed since it was read, which explains the loss of the pod's
-        ``streams``.
+        """Expect each list to have changed since it was read: such a change explains the loss of
+        the pod's ``streams``.
 
-        ``streams``: the streams of these pods after the change; each direction is decided by
-        itself. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
+        ``streams``: the streams of these pods after the change; each direction is decided
+        separately. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
         """
         if not self._had:
             raise UsageProblem("no ACL lists to compare: call remember(...) before the change")

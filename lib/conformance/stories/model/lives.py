@@ -47,6 +47,6 @@ start the containers again; after ``failed``, it must not."""
 
 
 def after(state: State, event: str) -> State | None:
-    """Return the state of the members after an event; None: it cannot happen to them now."""
+    """Return the state of the members after an event; None: the event is impossible now."""
     turn = TURNS[event]
     return turn.to if state in turn.after else None
