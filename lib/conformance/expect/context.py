@@ -122,8 +122,8 @@ class Pace:
     machine: Machine = field(default_factory=Machine)
     """Measures how late the suite's own machine is."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
-    """The paths that earlier tests found open. :attr:`OpenPaths.may_wait` allows probing a path
-    that loses connections again at the run's end."""
+    """The paths that earlier tests found open. ``may_wait`` says whether a test with a path that
+    loses connections can be run once more at the end."""
     watches: Turns | None = None
     """The denials that are watched for longer than a decision needs; None: no denial is watched so
     long."""

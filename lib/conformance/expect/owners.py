@@ -113,8 +113,7 @@ class ForeignPolicyView(Protocol):
     def explains(
         self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
     ) -> bool:
-        """Return whether a policy explains a closed path that existed before the path was tried,
-        and still exists."""
+        """Return whether a policy that existed before and still exists explains a closed path."""
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
         """Return the policy that closes a path by a defect that the test is about; empty: there is

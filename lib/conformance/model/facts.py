@@ -151,7 +151,7 @@ class Facts:
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     apis_away: dict[str, str] = field(default_factory=dict)
-    """Map group-versions that discovery lists although their server does not answer to the error.
+    """Map each group-version that discovery lists, but whose server does not answer, to the error.
     """
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of Windows pods, or of Linux pods if there are no Windows nodes:

@@ -83,8 +83,8 @@ class HnsNetwork:
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
-    """The network shows at least one policy. If it shows none, it is unknown which policies it
-    lacks."""
+    """The network shows at least one policy. If it shows none, it is unknown which policies the
+    network lacks."""
     pods: bool = False
     """Felix' setting KUBE_NETWORK names the network as that of the pods."""
     updated: str = ""

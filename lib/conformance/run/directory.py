@@ -23,7 +23,7 @@ from conformance.model.file_name import file_name
 
 BEGUN = ".began"
 """Ending of the files in :attr:`RunDirectory.turns` that record the beginning of turns which block
-other tests. They are needed since a process may die during such a turn."""
+other tests. The files are needed since a process may die during such a turn."""
 
 
 class RunDirectory:

@@ -81,8 +81,8 @@ def of_witness(verdict: ClaimVerdict, *, lost: bool) -> ClaimVerdict:
 
 
 def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVerdict:
-    """Return the verdict of a pair of seats in a world (a set of policies). A pair that did not
-    ``hold`` was checked once more in a new run of the world.
+    """Return the verdict of a pair of seats in a world (a set of policies). A pair that is not
+    ``held`` was checked once more in a new run of the world.
 
     ``sure``: the first and the second answer together decide something; ``again``: the pair held
     the second time; ``limitation``: documents say that a pair differs from the policies' promise.

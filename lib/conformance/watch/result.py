@@ -82,7 +82,7 @@ def _asked(path: Watched) -> str:
 
 
 def turns(directory: RunDirectory) -> list[dict[str, Any]]:
-    """Return the run's turns: those that ended, and those that began and have not ended, which last
+    """Return the run's turns. The turn of a process that died during its turn has no end, and lasts
     until now."""
 
     def read(pattern: str) -> dict[tuple[str, str, float], dict[str, Any]]:

@@ -60,8 +60,8 @@ Pair = tuple[Workload, Workload]
 def unasked(
     covered: Iterable[str], explained: Collection[str], paths: Iterable[Watched]
 ) -> dict[str, str]:
-    """Map each covered node that was never probed and has no reason yet to a reason. Without the
-    reason, missing answers would look like a result."""
+    """Map each covered node that was never probed and has no reason yet to a reason. A reason is
+    needed since missing answers prove nothing."""
     known = {*explained, *(path.node for path in paths)}
     return {
         node: "its pods never existed, so they were not probed"

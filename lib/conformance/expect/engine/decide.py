@@ -23,8 +23,8 @@ path are refused (``settings.timings``).
 no unanswered attempt between them, and if each pod that an answer names is a pod of the target.
 Earlier attempts may still be unanswered: they left before the path was open. If the claim is that
 the path connects (``Path.steady``), each outage after the first connection (a time-out, a refusal,
-another pod) requires ``STEADY`` more attempts in a row. Before them, no attempt since the first
-connection may be unanswered: a path that loses a part of its connections is not open.
+another pod) requires ``STEADY`` attempts in a row. Before these attempts, no attempt since the
+first connection may be unanswered: a path that loses a part of its connections is not open.
 
 Paths are decided independently of each other, except for the controls that they share.
 """
@@ -85,7 +85,7 @@ class NotYet:
     ended: Why | None
     """The reason that ended the previous row; None: no row was ended."""
     alone: bool = False
-    """No control of a time-out has answered yet, so a control's answer can still change the
+    """No control of a time-out has connected yet, but a control's answer can still change the
     decision."""
     watching: bool = False
     """The ``row`` has decided a denial, and the path is now watched."""

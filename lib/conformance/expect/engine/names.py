@@ -50,7 +50,7 @@ def resolved_address(
     """Resolve the target's name now at the source; return the addresses, or the verdict of the
     attempt.
 
-    The result is empty if it is not known. An answer that takes longer than ``slow`` seconds is
+    The result is empty if neither is known. An answer that takes longer than ``slow`` seconds is
     marked.
     """
     if attempt.target is None or not named(attempt):

@@ -29,8 +29,8 @@ Round = dict[str, Verdict]
 
 
 class Ends(NamedTuple):
-    """The possible results of all rounds of a goal: a pod, which stands for its node's host, and a
-    target."""
+    """The possible results of all rounds of a goal. A goal is a pod, which stands for its node's
+    host, and a target."""
 
     documented: tuple[Verdict, ...]
     """The results that are documented."""

@@ -45,7 +45,7 @@ class Carrier:
     blamed: str
     """The likely cause if all entries are right, but packets do not pass between the nodes."""
     whole: str
-    """The text that all entries on both nodes are right."""
+    """The text of messages if all entries on both nodes are right."""
     do: str
     see: str
     """The claims about the entries that nodes have for each other's pods."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods' first seconds, before Felix has programmed their rules: what clients can
-reach a new pod, and what a new pod can reach."""
+"""Expectations about pods' first seconds, before Felix has programmed their rules: which clients
+can reach a new pod, and what a new pod can reach."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
