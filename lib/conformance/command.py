@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # PYTHON_ARGCOMPLETE_OK
-"""The program ``calico-conformance``: it completes a command line for a shell, or runs the
-command."""
+"""The program ``calico-conformance``: completes a command line for a shell, or runs the command."""
 
 import gc
 import os
@@ -17,7 +16,7 @@ end."""
 
 def main() -> int:
     """Run the program and return its exit code."""
-    # a shell asks for completions, and this process ends after its answer
+    # if a shell asks for completions, the process ends after its answer
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     gc.set_threshold(0 if OFFLINE.intersection(sys.argv[1:2]) else gc.get_threshold()[0])

@@ -29,10 +29,10 @@ class Nonconformance(AssertionError):
     """The explanation from which the text was made, if an expectation about an attempt raised the
     error."""
     paths: Sequence[Attempt] = ()
-    """An attempt of each wrong path, the worst first, if the expectation can distinguish wrong
-    paths."""
+    """One attempt of each wrong path, the worst path first, if the expectation can distinguish
+    wrong paths."""
     cause: str = ""
-    """The cause, in words that other failures may share, if the explanation has none."""
+    """The cause if the explanation has none, in words that other failures may share."""
 
     def __init__(
         self, message: str | Explanation, observations: Sequence[Observation] = ()
@@ -54,8 +54,8 @@ class SuiteError(Exception):
     paths: Sequence[Attempt] = ()
     """The paths that could not be decided, as in :class:`Nonconformance`."""
     cause: str = ""
-    """The cause in words that other failures may share, without names of pods; empty if it is not
-    known."""
+    """The cause in words that other failures may share, without names of pods; empty if the cause
+    is not known."""
 
     def __init__(self, message: str | Explanation = "") -> None:
         super().__init__(block(str(message)))
@@ -66,7 +66,7 @@ class ProbeBroken(SuiteError):
     """An attempt could not be carried out: exec failed, status lost, binary missing, output empty,
     agent died.
 
-    Keeps all observations up to then (``seen``) and the transport's message (``transport``).
+    The error keeps all earlier observations (``seen``) and the transport's message (``transport``).
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class ProbeBroken(SuiteError):
 
 
 class ControlBroken(SuiteError):
-    """A control before a denial, or at the same time, failed. The denial therefore proves nothing;
-    the message names the control."""
+    """A control before a denial, or at the time of the denial, failed. The denial therefore proves
+    nothing. The message names the control."""
 
     def __init__(
         self, message: str | Explanation, control: str, observations: Sequence[Observation] = ()
@@ -114,7 +114,7 @@ class NotObservable(MissingCapability):
 
 
 class NotAboutThisCluster(MissingCapability):
-    """By the test's own readings, the cluster has nothing that the claim is about:
+    """The test's own readings show that the cluster has nothing that the claim is about:
     NOT_APPLICABLE."""
 
     def __init__(self, message: str) -> None:
@@ -138,7 +138,7 @@ class LockLost(EnvironmentBroken):
 
 
 class UsageProblem(SuiteError):
-    """Options, files or contexts that cannot be used: exit 4 before anything is touched."""
+    """Options, files or contexts cannot be used: exit 4 before anything is touched."""
 
 
 class ClusterUnusable(SuiteError):
@@ -165,7 +165,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def lack_of_files(error: BaseException | None) -> str:
-    """Return the message for a process that cannot open more files; empty if the error has another
+    """Return the message that this process cannot open more files; empty if the error has another
     cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

@@ -21,15 +21,15 @@ ABOUT = {
     "tcp": "TCP variants of tests that also exist for UDP, and tests about TCP itself",
     "udp": "paths by UDP",
 }
-"""Subjects that tests name themselves, since no claim is about them alone."""
+"""Subjects of ``-k`` that tests name themselves, since no claim is about them alone."""
 
 
 BUILDS = {
     "17763": ">=17763 <17764", "18362 to 19042": ">=17764 <20348", "20348": ">=20348 <20349",
     "20349 to 26099": ">=20349 <26100", "26100": ">=26100",
 }  # fmt: skip
-"""Ranges of Windows builds that distinguish parts; each build is in exactly one range: Server 2019,
-builds up to 20H2, Server 2022, builds before 2025, Server 2025 and later."""
+"""Ranges of Windows builds that distinguish parts of claims. Each build is in exactly one range:
+Server 2019, builds up to 20H2, Server 2022, builds before 2025, Server 2025 and later."""
 
 
 def verifies(
@@ -46,13 +46,13 @@ def verifies(
 
     ``part`` is stable from run to run, and may name parameters in braces; ``linux->windows pod-ip``
     (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: the part is
-    the half of the claim that changes something, and has the isolation that the catalog gives to
-    this half. ``alone_on``: the operating system of the nodes that the part has to itself (may be a
-    parameter in braces); by default as in the catalog.
+    the half of the claim that changes something, with the isolation that the catalog gives to this
+    half. ``alone_on``: the operating system of the nodes that the part has to itself, or a
+    parameter in braces; by default, the catalog decides.
 
-    ``applies``: the clusters that the part is about, among those of the claim, in the catalog's
-    words: ``{"modes": ["vxlan"]}``. ``provisional``: the part is new, and has not been shown on a
-    real cluster yet. Gates do not require it, but its VIOLATED counts.
+    ``applies``: if the part applies to fewer clusters than the claim, the condition in the
+    catalog's words: ``{"modes": ["vxlan"]}``. ``provisional``: the part is new, and has not been
+    shown on a real cluster yet. Gates do not require it, but its VIOLATED counts.
     """
     claims = catalog()
     if claim not in claims:
@@ -116,13 +116,13 @@ def smoke() -> pytest.MarkDecorator:
 
 def begins_early() -> pytest.MarkDecorator:
     """Mark a test with a long wait: it begins before all tests except those of ``--quick``, so that
-    no run ends by waiting for it alone."""
+    a run does not wait for this test alone at its end."""
     return pytest.mark.begins_early
 
 
 def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
-    """Parametrize the ``world`` fixture with each shipped world of policies, or with each world
-    that has an edit.
+    """Parametrize the ``world`` fixture with each shipped world (a set of policies), or with each
+    shipped edit of a world.
 
     The world's file names the claims that it decides; its name is the part.
     """
@@ -145,8 +145,8 @@ def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     """Parametrize a test with ``client_os`` and ``server_os`` in all four directions, with ids such
     as ``linux-to-windows``.
 
-    ``across_nodes``: client and server are on different nodes, so that two of one OS need two
-    nodes.
+    ``across_nodes``: client and server are on different nodes, so a direction within one OS needs
+    two nodes with this OS.
     """
     systems: tuple[OS, OS] = ("linux", "windows")
     return pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def either_policy_api(name: str) -> pytest.MarkDecorator:
     form, each with its manifest.
 
     The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may name
-    it: ``{policy}``.
+    the form: ``{policy}``.
     """
     return pytest.mark.parametrize(
         "policy",

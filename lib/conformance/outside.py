@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error message for a path that is separated from its option by a blank, so that pytest read
-another project's settings.
+"""The error message if a blank separates a path from its option, so that pytest read another
+project's settings.
 
 Before pytest knows an option, it takes a separate path for the place of the tests: with ``--timings
 /tmp/x.yaml``, ``/tmp`` becomes the root, the checkout's ``conftest.py`` is not loaded, and pytest
-prints ``unrecognized arguments: --timings``. This module is therefore the suite's only entry point
-for pytest. It refuses such a command line, and does nothing in any other run.
+prints ``unrecognized arguments: --timings``. Therefore this module is the suite's only entry point
+for pytest: it refuses such a command line, and does nothing in any other run.
 """
 
 import difflib
@@ -27,7 +27,7 @@ def pytest_load_initial_conftests(
         return
     unknown = [flag for flag in given if "=" not in flag]
     from conformance.plugin.options import (
-        WITH_PATHS,  # only where it is needed: this hook is called in every project
+        WITH_PATHS,  # imported only here: this hook runs in every project
     )
 
     for option in WITH_PATHS:
@@ -39,8 +39,8 @@ def pytest_load_initial_conftests(
 
 
 def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
-    """Raise UsageError with the intended option, if an unknown option is nearly an option of the
-    suite."""
+    """Raise UsageError if an unknown option is similar to an option of the suite; the message names
+    the suite's option."""
     names = [
         name for group in parser._groups for option in group.options for name in option.names()
     ]

@@ -2,8 +2,8 @@
 """The filter for all text that leaves the suite: no terminal and no CI system may obey text from a
 cluster. The owner of any node, pod or API server can write a cluster's names, conditions, logs and
 answers. :func:`plain` is for files, :func:`line` and :func:`block` are for terminals and the logs
-of CI systems, :func:`single` makes a name one line when it is read, and :class:`Door` guards a
-stream that other code writes to."""
+of CI systems, :func:`single` makes a name one line as soon as the name is read, and :class:`Door`
+guards a stream that other code writes to."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 KEPT = "\t\n\u00a0\u200c\u200d"
-"""Characters that are harmless although Unicode's categories call them not printable; some scripts
+"""Characters that are harmless, although Unicode's categories call them not printable. Some scripts
 need the last two."""
 _SUSPECT = re.compile(r"[^ -~\t\n]")
 _BREAKS = re.compile("\r\n|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -32,15 +32,16 @@ _BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")
 _OWN = re.compile(rf"\A\r|{_COLOUR}|\x1b\]9;4;[0-9;]*\x1b\\")
 """Matches control sequences that pytest itself writes: repeating a line, colours, progress."""
 _TAIL = 64
-"""The number of characters of an unfinished line that are kept, to judge the text that continues
-it."""
+"""The number of characters of an unfinished line that are kept, so that they are checked together
+with the text that continues the line."""
 
 
 def plain(text: str) -> str:
-    """Make all characters visible that control a terminal, that XML cannot hold, or that reverse
-    the direction of text.
+    """Make all characters visible that would control a terminal, reverse the direction of text, or
+    be invalid in XML.
 
-    Line breaks (Windows line breaks become usual ones) and tabs stay. JSON stays the same JSON.
+    Line breaks (Windows line breaks become usual ones) and tabs stay. The value of JSON text stays
+    the same.
     """
     return text if text.isprintable() else _SUSPECT.sub(_escaped, text.replace("\r\n", "\n"))
 

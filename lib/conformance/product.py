@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The location of the suite's files: a checkout, or an installed wheel, which has them below this
-package."""
+"""The location of the suite's files: a checkout, or an installed wheel, which has the files below
+this package."""
 
 from pathlib import Path
 

@@ -28,12 +28,13 @@ _NAME = (
     r"|(?<=s)(?:as|igning|hared)[-_.]?key|(?<=e)ncryption[-_.]?key|(?<=k)ey-data"
     r"|(?<=a)uthority-data|(?<=t)ls\.(?:key|crt))(?:[-_]?\d{1,2})?"
 )
-"""Matches the end of a name that marks its value as secret."""
+"""Matches the end of a name whose value is secret."""
 _NAMES = ("pass", "token", "secret", "credential", "key", "-data", "cabundle", ".crt")
-"""Every such name contains one of these words; searching for them first is ten times as fast."""
+"""Every name that :data:`_NAME` matches contains one of these words. Searching for them first is
+ten times as fast."""
 _PROSE = r"(?!(?-i:[a-z]+) +(?-i:[a-z]))"
-"""Matches if the value is not the beginning of a sentence, as it is in ``token: the node is not
-ready``."""
+"""Matches unless the value is the beginning of a sentence, as in ``token: the node is not ready``.
+"""
 
 
 def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
@@ -43,7 +44,7 @@ def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], 
 
 
 _RULES = (
-    # A value beside its name.
+    # A value next to its name.
     _rule(
         "name",
         rf"name{_QUOTE}: ?{_QUOTE}[\w.-]{{0,60}}?{_NAME}{_QUOTE},?(?:{_GAP}|-)*{_QUOTE}value"
@@ -216,7 +217,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def _hidden_in_base64(found: re.Match[str]) -> str:
-    """Return base64 as it is, unless it encodes a text with a secret."""
+    """Return base64 text unchanged, unless it encodes a text with a secret."""
     try:
         text = base64.b64decode(found[0] + "=" * (-len(found[0]) % 4), validate=True).decode()
     except ValueError:

@@ -2,10 +2,10 @@
 """The suite's waits. No other module sleeps. :func:`until` waits for a state; :func:`hold` observes
 that it lasts.
 
-Both observe at least twice, and keep every answer with its time. Neither fails by itself if the
-wait does not converge: the caller decides what that means. An exception from an observation (a
-broken probe) is no answer. It is passed on, with a note of the earlier answers. The clock can be
-replaced, so that tests need no time.
+Both observe at least twice, and keep every answer with its time. Neither of them raises if the wait
+does not converge: the caller decides what that means. An exception from an observation (a broken
+probe) is no answer: it is raised, with a note of the earlier answers. The clock can be replaced, so
+that tests need no time.
 """
 
 import time
@@ -20,8 +20,8 @@ from conformance.model.counted import counted
 T = TypeVar("T")
 
 AT_LEAST = 2
-"""How often a wait asks before it may end unconverged, since a single answer is no evidence of a
-lasting state."""
+"""The least number of observations before a wait may end unconverged, since a single answer is no
+evidence of a lasting state."""
 
 
 class Clock(Protocol):
@@ -48,7 +48,7 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class ImaginedClock(SystemClock):
-    """The clock of a dry run: awaited events will not happen, since nothing is changed.
+    """The clock of a dry run, in which awaited events do not happen, since nothing is changed.
 
     :func:`until` tries once, and accepts any answer.
     """
@@ -174,7 +174,7 @@ def hold(
     """Observe every ``every`` seconds for ``seconds`` seconds, and end at once with the first
     answer that is not accepted.
 
-    It has ``converged`` if the state lasted.
+    The result has ``converged`` if the state lasted.
     """
     wait = _Wait(observe, accept, Deadline(seconds, clock), description)
     wait.run(
@@ -226,7 +226,7 @@ class _Wait(Generic[T]):
         pause: Callable[[], float],
         clock: Clock,
     ) -> None:
-        """Ask until ``done`` or, after at least two questions, ``give_up``."""
+        """Observe until ``done`` or, after at least two observations, until ``give_up``."""
 
         def round_() -> bool:
             self.ask()

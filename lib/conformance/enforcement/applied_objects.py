@@ -21,7 +21,7 @@ class AppliedObjects:
     changes: Changes
     calico: Callable[[], CalicoApi]
     removed_within: float
-    """s. The time until a removed object must be gone, if the caller waits for its removal."""
+    """s. If the caller waits for a removal, the time within which the object must be gone."""
     record_removal: Callable[[str], object] = lambda label: None
     """Called with the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class AppliedObjects:
         Raise MissingCapability (Calico's objects cannot be written here), GuardRefused,
         ApiRefused."""
         self.times[target] = time.monotonic()
-        self.objects[target] = obj  # before the request, since its answer may be lost
+        self.objects[target] = obj  # before the request, whose answer may be lost
         try:
             self._writer(target).apply(obj, why, namespace=target.namespace)
         except MissingCapability:  # nothing was written, so there is nothing to delete

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``policy`` fixture: the policies of a test's manifest, filled in, applied, and removed in
-every case. Calico's objects are written by the API or by calicoctl, Kubernetes' objects by the API;
-both are guarded.
-"""
+"""The ``policy`` fixture: the policies of a test's manifest, filled in, applied, and always removed
+again. Calico's objects are written by the API or by calicoctl, Kubernetes' objects by the API.
+Every write is guarded."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class Policy:
         """Apply the policies with these values for their placeholders:
         ``policy.apply(server=server)``.
 
-        ``into``: a namespace of the worker, if it is not the namespace of its pods.
+        ``into``: the worker's namespace that gets the policies; empty: the namespace of its pods.
 
         Raise UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
         here), GuardRefused, ApiRefused (the cluster does not accept it).
@@ -108,15 +107,16 @@ class Policy:
             self._applied.apply(target, obj, f"the test's policy, {self._path}")
 
     def remove(self) -> None:
-        """Delete the applied policies and wait until they are gone, newest first: a tier with
-        policies cannot be deleted.
+        """Delete the applied policies, newest first, and wait until they are gone. The order
+        matters since a tier with policies cannot be deleted.
 
         Raise EnvironmentBroken if an object stays.
         """
         self._remove(list(self._applied.objects))
 
     def without(self, name: str) -> Later:
-        """Return the removal, not yet made, of one policy. ``name`` is its name in the manifest."""
+        """Return a change that removes one policy; expectations make the change. ``name`` is the
+        policy's name in the manifest."""
         return Later(functools.partial(self.withdraw, name))
 
     def withdraw(self, name: str) -> None:
@@ -132,7 +132,7 @@ class Policy:
         labels = ", ".join(target.label for target in targets)
         for target in reversed(targets):
             try:
-                # not every user may read service accounts, so their end is not awaited
+                # not every user may read service accounts, so nothing waits for their removal
                 self._applied.remove(target, "its test is over", wait=target.kind != ACCOUNT)
             except SuiteError as error:
                 errors.append(error)
@@ -163,7 +163,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Later:
-    """A change of a manifest's policies that is not made yet; expectations make it."""
+    """A change of a manifest's policies that is not made yet; an expectation makes the change."""
 
     apply: Callable[[], None]
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that worlds of policies select (seats), and bystanders that no world selects; one set
-per worker, made on first use.
+"""The pods that worlds (sets of policies) select, called seats, and bystanders, which no world
+selects. Each worker has its own pods, made on first use.
 
-Each covered node has one seat in each of two namespaces made for them, and one bystander in a
-third.
+Each covered node has one seat in each of two namespaces, and one bystander in a third.
 """
 
 from collections import deque
@@ -24,7 +23,7 @@ BYSTANDERS = "c"
 """The name of the space whose pods no world selects."""
 NEWEST = 5
 """The number of newest worlds from which the latency of policies is estimated. Older worlds do not
-count, so that a slow moment of the machine is forgotten."""
+count, so that a slow moment of the machine has no lasting effect."""
 
 
 class Seats:
@@ -37,12 +36,12 @@ class Seats:
         """The wished pods, keyed by space and node."""
         self._pods: dict[tuple[str, str], Workload] = {}
         self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
-        """The nodes without seats, by name, with the error."""
+        """Map the name of each node without seats to the node and the error."""
         self.members: dict[str, Seat] = {}
-        """Map each node to the seat of the pod to which a story's events happen; empty outside
-        stories."""
+        """Map each node to the seat of its member: the pod to which a story's events happen. Empty
+        outside stories."""
         self.member_pods: dict[str, Workload] = {}
-        """Map each node to the pod in the seat of :attr:`members`."""
+        """Map each node to its member's pod."""
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
@@ -73,7 +72,7 @@ class Seats:
 
     @property
     def bystanders(self) -> dict[str, Workload]:
-        """Map each node to its pod that no world selects."""
+        """Map each node to its bystander."""
         return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
 
     def pod(self, seat: Seat) -> Workload:
@@ -139,7 +138,7 @@ class Seats:
         )
 
     def _again(self) -> None:
-        """Deploy successors for the pods of seats that were replaced."""
+        """Deploy a successor for each pod of these seats that is no longer the same pod."""
         if self._deployer.changes.dry_run:
             return
         wrong = changed_among(self._deployer.kube, self._pods.values())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of policies, shipped or named by the user, and how they come into force at seats."""
+"""Brings worlds into force. A world is a set of policies, shipped or named by the user, that
+selects the pods called seats."""
 
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -26,7 +27,8 @@ BY_NAME = ("kubernetes.io/metadata.name",)
 """The label by which a cluster-scoped policy of a world must select the world's own namespaces."""
 FIRST = (guard.TIER, "NetworkSet", "Service")
 LAST = guard.TIER
-"""Kinds that other objects refer to, which are applied first; and the kind that is removed last."""
+"""FIRST: kinds to which other objects refer, so they are applied first. LAST: the kind that is
+removed last."""
 AT_ONCE = 8
 """The number of writes at the same time: each waits for the server, or for a calicoctl in a pod."""
 
@@ -40,7 +42,7 @@ class WorldFile:
 
     @property
     def part(self) -> str:
-        """Return the part of its claims that it decides: ``world: order of policies``."""
+        """Return the part of its claims that the world decides: ``world: order of policies``."""
         return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
 
     @property
@@ -83,7 +85,8 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could select pods outside the world; empty if it cannot."""
+    """Return why an object of a world could select pods outside the world; empty if the object
+    cannot."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):
@@ -155,8 +158,8 @@ class Ground:
         return manifest.dump(filled)
 
     def clear(self) -> None:
-        """Remove a world and restore the labels. Raise the first error, after everything possible
-        was removed."""
+        """Remove a world and restore the labels. After an error, remove everything else that can be
+        removed, then raise the first error."""
         errors: list[SuiteError] = []
         for last in (False, True):
             try:
@@ -168,8 +171,8 @@ class Ground:
             raise errors[0]
 
     def _applied_besides(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
-        """Return the applied objects that are not wanted: either those of the kind that is removed
-        last, or all others."""
+        """Return the applied objects that are not wanted: with ``last``, objects of the kind
+        :data:`LAST`, else all other kinds."""
         return [
             target
             for target in self.applied.objects
@@ -188,8 +191,7 @@ class Ground:
         """Call ``act`` for all of these objects, several at a time. Once all calls have ended,
         raise the first error."""
         if any(target.api_version.startswith(GROUP) for target in targets):
-            # If Calico's objects cannot be written, this raises, once; the threads reuse the
-            # result.
+            # This raises once if Calico's objects cannot be written; the threads reuse its result.
             self.applied.calico()
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             done = [pool.submit(act, target) for target in targets]
@@ -197,7 +199,8 @@ class Ground:
             future.result()
 
     def _relabel(self, world: World | None) -> None:
-        """Give seats and namespaces the world's labels, and all others their usual labels."""
+        """Give seats and namespaces the labels that the world sets, and their usual labels
+        otherwise."""
         labels = world.relabelled if world else {}
         names = self.seats.namespaces
         labelled: list[tuple[ObjectRef, str, Mapping[str, str]]] = [

@@ -19,7 +19,7 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """The annotation that names the address of the node's end of the overlay."""
 
 BACKEND = "flannel.alpha.coreos.com/backend-type"
-"""The annotation that names the backend by which flannel carries the packets of the node's pods."""
+"""The annotation that names flannel's backend, which carries the packets of the node's pods."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,16 @@ class Addresses:
         return [client.address]
 
     def of_node(self, there: Workload) -> list[str]:
-        """Return a node's addresses as servers may see them: its own address, and its overlay
-        device's address when it sends to pods. Without an overlay, a Windows host also has an
-        address in its pods' network: the second after the network's own.
-        """
+        """Return a node's addresses that servers may receive: its own address, and its overlay
+        device's address when the node sends to pods. Without an overlay, a Windows host also has an
+        address in its pods' network: the second after the network's own."""
         return [*self._own(there), *self._devices(there.node), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
         """Return a pod's own address, and the addresses that its node may put in its place on the
         path through a Service. On Windows these include kube-proxy's ``--source-vip``. In Calico's
-        overlay this is the address after the overlay's own. In flannel's overlay host-local assigns
-        it, so that it may be any address of the node's podCIDR."""
+        overlay this is the address after the overlay's own. In flannel's overlay it may be any
+        address of the node's podCIDR, since host-local assigns it."""
         tunnel = self._tunnel(client.node)
         found = [client.address, *self.of_node(client)]
         if client.os == "windows" and tunnel:
@@ -68,8 +67,8 @@ class Addresses:
         is read.
 
         RKE2 gives kube-proxy a source VIP without an overlay, too
-        (pkg/executor/pebinary/pebinary.go). Nobody has observed which address it uses there, so
-        both are right.
+        (pkg/executor/pebinary/pebinary.go). Nobody has observed which address it uses there, so the
+        source VIP and the node's address are both right.
 
         Raise MissingCapability if the plane, the tunnel's address or the source VIP is not known.
         """

@@ -26,19 +26,20 @@ class _Row:
     at: Side | None = None
     """The end whose node enforces the row; None: the end that the change's policies select."""
     witness: bool = False
-    """The row only shows that the policies are in force; another claim decides about this path."""
+    """The row's paths only show that the policies are in force; another claim decides about these
+    paths."""
     always: bool = False
-    """The row holds with and without the limitation. Any other row is expected reversed if the
-    limitation is gone."""
+    """The row holds with and without the limitation. If the limitation is gone, every other row is
+    expected reversed."""
 
     def of_part(self, context: Context) -> Context:
-        """Return the context for deciding this row: its part, and the nodes that enforce it."""
+        """Return the context in which this row is decided: its part, and the enforcing nodes."""
         return replace(context.of_part(self.part), at=self.at or context.at)
 
 
 @dataclass(frozen=True)
 class Paths(_Row):
-    """Paths that an expectation has composed itself; tests name their paths with a Case."""
+    """Paths that an expectation has composed itself. Tests name their paths with a Case instead."""
 
     pairs: Sequence[Pair]
 
@@ -57,13 +58,13 @@ class Case(_Row):
     """Pods, or targets that have a port already: Services, addresses outside the cluster."""
     tcp: int | None = field(default=None, kw_only=True)
     udp: int | None = field(default=None, kw_only=True)
-    """The UDP port of the servers' own addresses. If ``tcp`` is given, too, each path is tried with
-    TCP and with UDP."""
+    """The UDP port of the servers' own addresses. With ``tcp`` and ``udp``, each path is tried with
+    both protocols."""
     through: Callable[[Workload], Target] | None = field(default=None, kw_only=True)
     """Returns the target that stands in front of a server: ``through=services.by_address``."""
     on: Nodes = field(default="any nodes", kw_only=True)
-    """Selects the servers by their nodes, seen from each client; ``itself``: each pod connects to
-    itself."""
+    """Selects the servers by their node's relation to the client's node; ``itself``: each pod
+    connects to itself."""
     optional: bool = field(default=False, kw_only=True)
     """The row may have no server, because not every run names a target outside the cluster."""
 

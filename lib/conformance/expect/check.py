@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check loop of expectations: each case is decided by itself, and the worst failure is
-raised.
+"""The check loop of expectations: decides each case independently, and raises the worst failure.
 
 A failed case does not stop the others. The message of the worst failure names the other failures.
 """
@@ -29,13 +28,13 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Ruling:
-    """The decision about a case whose result is not simply as expected."""
+    """The judge's decision about a case that needs more than "as expected" or a failure."""
 
     reason: str = ""
     """A line that is understood without the rest of the message."""
     verdict: ClaimVerdict = ClaimVerdict.CONFIRMED
     error: Exception | None = None
-    """The failure. It has the verdict; it also has the reason if ``reason`` is empty."""
+    """The failure, if there is one. Its verdict counts, and its reason if ``reason`` is empty."""
     symptom: Symptom = ("", "")
 
 
@@ -66,7 +65,7 @@ class Check:
             self.decide(source, target, found)
 
     def decide(self, source: Workload | None, target: End, found: Judged) -> None:
-        """Record the result of one case."""
+        """Record the judge's answer about one case."""
         if isinstance(found, Exception):
             found = Ruling(error=found)
         elif isinstance(found, str):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The surroundings of a test's expectations: the sink of their results, the cluster, and the time
-limits."""
+"""The surroundings of a test's expectations: the sink that receives their results, the cluster, and
+the time limits."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FELIX_WITHOUT_CHANGE = 60.0
 
 End = Workload | Target | NodeFacts | None
 DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]
-"""Verdict, reason, half, and the symptom: what was expected and what was observed."""
+"""Verdict, reason, half, and symptom (expected and observed result)."""
 
 
 @dataclass
 class Sink:
-    """The place where the results of a test go; this class holds them in memory."""
+    """Receives the results of a test; this class holds them in memory."""
 
     decisions: list[Decision] = field(default_factory=list)
     recorded: dict[str, float | str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Sink:
         self.attached[name] = text
 
     def progress(self, line: str) -> None:
-        """Show the user what the test is waiting for; a short wait is not shown."""
+        """Show the user that the test is waiting, and for what; a short wait is not shown."""
 
     def tell(self, line: str) -> None:
         """Show the user a line at once."""
@@ -68,7 +68,7 @@ class World:
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of other owners."""
     runs: Runs = field(default_factory=NoForeignChanges)
-    """Changes of other runs. They may close a path, and can explain nothing else."""
+    """Changes of other runs. They may explain a closed path, and nothing else."""
 
     def policies(self) -> Sequence[str]:
         """Return the names of the test's policies in force now, with their age."""
@@ -96,18 +96,18 @@ class World:
         return ()
 
     def unwell(self, nodes: Sequence[str]) -> str:
-        """Describe which of these nodes died because of their network plugin, or after the run's
+        """Describe which of these nodes died, because of their network plugin or after the run's
         own disruption."""
         return ""
 
     def silent(self, nodes: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that may have died just now: their kubelets report late, but the nodes
-        do not count as lost yet."""
+        """Return the nodes that may have died just now: their kubelets' reports are late, but the
+        nodes do not count as lost yet."""
         return ()
 
     def unready(self, pods: Sequence[Workload], since: float) -> str:
         """Describe which of these pods the kubelet found unready after ``since`` (Unix s), so that
-        Services left them out."""
+        Services did not lead to them."""
         return ""
 
     def overlay(self, source: Workload, target: Target) -> Blamed:
@@ -122,11 +122,11 @@ class Pace:
     machine: Machine = field(default_factory=Machine)
     """Measures how late the suite's own machine is."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
-    """The paths that earlier tests found open. It also says whether a path that loses connections
-    may be probed again at the run's end."""
+    """The paths that earlier tests found open. ``may_wait`` says whether a test with a path that
+    loses connections can be run once more at the end."""
     watches: Turns | None = None
-    """Says which denials are watched for longer than is needed to decide them; None: no denial is.
-    """
+    """The denials that are watched for longer than a decision needs; None: no denial is watched so
+    long."""
 
 
 @dataclass(frozen=True)
@@ -139,17 +139,16 @@ class Context:
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
     """The claim and the part that all decisions are about. Empty: all claims and parts of the test.
-    If there is a part without a claim, the part with this name counts for each of the test's
-    claims."""
+    A part without a claim: the part with this name of each of the test's claims."""
     at: Side | None = None
     """The end whose node enforces the policies; None: the end that the newest change of policy
     names."""
     undelivered: dict[tuple[object, object], DecisionParts] | None = None
-    """Receives each decision about a source and a target in place of the sink; None: the sink
-    receives it."""
+    """Receives the decisions about each source and target in place of the sink; None: the sink
+    receives them."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
     """Map each path (source's uid, target's label) and state (open or not) to the time when this
-    test first observed it."""
+    test first observed the state."""
 
     @property
     def enforced_at(self) -> Side | None:
@@ -158,7 +157,7 @@ class Context:
         return (self.at or change.enforced_at) if change else None
 
     def felix_on(self, *ends: Workload) -> str:
-        """Return the state of Felix on the nodes of these pods. Before a change of policy, return
+        """Return the state of Felix on the nodes of these pods. If no policy was changed, return
         only nodes where Felix has a problem."""
         change = self.world.change()
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
@@ -190,8 +189,9 @@ class Context:
         """Record an expectation's decision about one path, with a reason that is understood alone,
         and the expected and observed results.
 
-        Do not call this for controls, which decide nothing. Without ``source`` and ``target`` the
-        decision is about the cluster. A node as ``target`` means that the node was only read.
+        Do not call this for controls, which decide nothing. Without ``source`` and ``target``, the
+        decision is about the cluster. With a node as ``target``, the decision is about readings of
+        this node.
         """
         if self.undelivered is not None:
             self.undelivered[source, target] = (verdict, reason, half, symptom)

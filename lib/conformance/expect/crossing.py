@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses paths on clusters with so many covered nodes that not all paths can be tried at once.
+"""Chooses paths on clusters with too many covered nodes to try all paths at once.
 
 Each ordered pair of nodes belongs to one slice, and in each slice every node has a client and a
 server. A test without denials probes all slices, one after another. Denials must all hold at the
@@ -36,8 +36,8 @@ class Crossing:
 
     @cached_property
     def slices(self) -> int:
-        """Return the smallest number of slices with at most ``most`` pairs of nodes each; at most
-        one slice for each node."""
+        """Return the smallest number of slices that have at most ``most`` pairs of nodes each, but
+        no more slices than nodes."""
         size = len(self.nodes)
         return next(
             number for number in count(1) if number >= size or _largest(size, number) <= self.most
@@ -59,8 +59,8 @@ class Crossing:
         return [found[number] for number in sorted(found)]
 
     def sample(self, pairs: Sequence[Pair], known: Collection[tuple[str, str]] = ()) -> list[Pair]:
-        """Return the paths of the test's slice, and further paths so that no client, server or port
-        is left out altogether.
+        """Return the paths of the test's slice, and further paths so that every client, server and
+        port has a path.
 
         Each client, each server and each pair of their builds keeps a path on each of its ports; if
         possible, one of the ``known`` paths.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons to take back an outcome before it is reported: changed pods, and policies of other
-owners."""
+"""Withdraws outcomes, before they are reported, for which changed pods or policies of other owners
+may be the reason."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def pods_of(attempt: Attempt) -> list[Workload]:
 
 def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
     """Return the paths whose results may come from replaced pods, dead nodes or changes by other
-    owners. If the state of pods is unknown, only changes by other owners count."""
+    owners. If the state of the pods is not known, only changes by other owners count."""
 
     def all_there(some: Sequence[Path]) -> bool:
         try:
@@ -61,11 +61,11 @@ def given_by_others(expect: Session, path: Path) -> bool:
 
 
 def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """Mark paths as broken if their pods were replaced, since a replaced pod can look like a denial
-    or a violation.
+    """Mark paths as broken if their pods were replaced: a replaced pod can look like a denial or a
+    violation.
 
-    After a failure, ask the API repeatedly, since it may report only after some time that a
-    container has ended.
+    After a failure, query the API repeatedly, since it may report the end of a container only after
+    some time.
     """
     doubtful = [
         outcome
@@ -92,8 +92,8 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """Withdraw each failure that a policy of another owner could explain, since it decides
-    nothing about Calico.
+    """Withdraw each failure that a policy of another owner could explain, since such a failure
+    decides nothing about Calico.
 
     A leak after an agreed denial, or a path that wavers, is explained only by a policy that was
     added, changed or deleted meanwhile.
@@ -112,11 +112,11 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
             why = standing.why if isinstance(standing, Wrong | BrokenControl) else None
             if why in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
                 _excuse(expect, outcome, why)
-    others.observe((), ())  # paths that were open now are no evidence for later expectations
+    others.observe((), ())  # paths that are open now are no evidence for later expectations
 
 
 def _excuse(expect: Session, outcome: Outcome, why: Why) -> None:
-    """Excuse a path if a foreign policy could cause its fault: then nothing is decided about
+    """Excuse a path if a foreign policy could cause its fault: such a fault decides nothing about
     Calico."""
     attempt = outcome.path.attempt
     if by := excused(

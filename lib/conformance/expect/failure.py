@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The failure of an expectation: its worst path fails, and the message also names the other wrong
+"""The failure of an expectation: the message is about its worst path, and names the other wrong
 paths."""
 
 import datetime
@@ -27,13 +27,13 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 SHOWN = 12
-"""The number of rows up to which a message shows a table completely; of a larger table it shows the
-wrong rows."""
+"""The largest number of rows of a table that a message shows completely. From a larger table, the
+message shows only the wrong rows."""
 NAMED = 6
 """The number of pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
-"""s. A connection that takes longer than this each time needs a repeated SYN, which is sent after 1
-s (RFC 6298)."""
+"""s. If each connection takes longer than this, its SYN was repeated, which happens after 1 s (RFC
+6298)."""
 
 
 def failure(
@@ -43,7 +43,8 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the failure of the worst path, which names the others; None: all are as expected.
+    """Return the failure of the worst path, which names the other wrong paths; None: all paths are
+    as expected.
 
     ``removed``: the policies were removed just now, so the paths should be open again.
     """
@@ -65,7 +66,8 @@ def failure(
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
-    """Return the addresses to which a path's name resolves. Wait long enough for slow answers."""
+    """Return the addresses to which the name of a path's target resolves. Wait long enough for slow
+    answers."""
     attempt = outcome.path.attempt
     patience = expect.timings.of(attempt.source.os)
     return names.resolved_address(
@@ -75,7 +77,8 @@ def name_leads_to(expect: Session, outcome: Outcome) -> str:
 
 @dataclass(frozen=True)
 class _Failure:
-    """The paths of an expectation. The first path fails, and its attempts are not broken."""
+    """The paths of an expectation of which at least one is wrong. The probe of the worst path is
+    not broken."""
 
     expect: Session
     outcomes: Sequence[Outcome]
@@ -90,8 +93,8 @@ class _Failure:
 
     @property
     def side(self) -> advice.Side:
-        """Return the end whose node enforces the policies. If both may, return the end whose pods
-        differ from their peers."""
+        """Return the end whose node enforces the policies. If both ends may, return the end whose
+        pods differ from their peers."""
         side = self.first.at or self.expect.context.enforced_at or "both"
         want = self.first.path.want
         held = [each.path.attempt for each in self.outcomes if each.held and each.path.want is want]
@@ -190,8 +193,8 @@ class _Failure:
         return {name: line for name, line in lines.items() if line}
 
     def _nearer(self) -> Nearest:
-        """Return an explanation of a closed path that is better than the path itself: the nearest
-        cause, or policies that are still in force."""
+        """Return the explanation of a closed path: the nearest cause, or policies that are still in
+        force."""
         context = self.expect.context
         attempt = self.first.path.attempt
         near = nearest(
@@ -209,7 +212,7 @@ class _Failure:
         return near
 
     def _cause(self) -> str:
-        """Return the cause with its place; empty if only the path is known."""
+        """Return the cause and its place; empty if only the path is known."""
         observations = self.first.observations
         attempts = self.alike
         if not self.first.path.want:
@@ -267,8 +270,8 @@ class _Failure:
         return felix
 
     def _table(self) -> str:
-        """Return a table of expected and observed; if there are many paths, only the wrong ones are
-        listed."""
+        """Return a table of expected and observed results; if there are many paths, only the wrong
+        paths are listed."""
         shown = self.outcomes if len(self.outcomes) <= SHOWN else self.wrong[:SHOWN]
         left_out = len(self.outcomes) - len(shown)
         return table(shown) + (f"\n({left_out} more: attachment)" if left_out else "")
@@ -308,9 +311,9 @@ def _control_advice(lost: Path) -> str:
 def _lost_control(path: Path) -> Path | None:
     """Return the lost control that best explains why a closed path is undecided.
 
-    A closed path may have two kinds of controls. Of each kind, the control that connected most
-    often is compared; the kind that is worse by this comparison counts. Its worst control is
-    returned.
+    A closed path may have two kinds of controls. From each kind, take the control that connected
+    most often; the kind for which this control is worse explains the path. Return the worst control
+    of that kind.
     """
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
@@ -332,7 +335,8 @@ def _undecided(lost: Path, denied: Outcome) -> str:
     """Describe what a lost control leaves undecided: ``2 of 4 tries connected, so the denial of
     ...``.
 
-    If every attempt of a control connected, there were too few: the pod or its agent was too slow.
+    If every attempt of a control connected, there were too few attempts: the pod or its agent was
+    too slow.
     """
     connected = sum(as_wanted(each, True) for each in lost.observations)
     source = denied.path.attempt.source
@@ -353,7 +357,7 @@ def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str
 
 
 def _when(outcome: Outcome) -> str:
-    """Describe how late a path was closed, or that it never was; empty if the path failed in
+    """Describe how late a path was closed, or that it was never closed; empty if the path failed in
     another way."""
     path = outcome.path
     standing = outcome.standing

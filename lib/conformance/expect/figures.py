@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records how many attempts each path needed, and after how long a policy change took effect. Only
-rounds that ended as expected are recorded: a failure has a message instead, and no effect whose
-time could be measured."""
+expectations that ended as expected are recorded: a failure has a message instead, and no effect
+whose time could be measured."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -69,7 +69,8 @@ class FigureLog:
     def took_effect(
         self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float
     ) -> None:
-        """Record the first expectation after a change that ended as expected.
+        """Record how long a change took to have an effect, by the first expectation after it that
+        ended as expected.
 
         ``turned``: the paths that the change opened or closed, with the attempts that decided each;
         ``began``: the monotonic time (s) at which the expectation began.
@@ -111,8 +112,8 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return when each attempt up to the last of a row showed its result, and whether the result
-    was right.
+    """Return for each attempt, up to the last attempt of a row, when it showed its result, and
+    whether the result was right.
 
     Times are seconds from the beginning of the expectation. If the path should be open, an attempt
     that began before the first connection was made may have waited for a repeated SYN: if it
@@ -141,14 +142,14 @@ def direction(attempt: Attempt) -> str:
 
 
 def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
-    """Return the attempts up to the last of a row. Later attempts began while other paths were
-    undecided, and may have failed."""
+    """Return the attempts up to the last attempt of a row. Later attempts began while other paths
+    were undecided, and may have failed."""
     last = max(attempt.asked for attempt in row)
     return [attempt for attempt in path.tries if attempt.asked <= last]
 
 
 def _stable_from(judged: Sequence[bool]) -> int:
-    """Return the index of the first right answer after which none is wrong."""
+    """Return the index of the first right answer after which no answer is wrong."""
     return max((number for number, fits in enumerate(judged) if not fits), default=-1) + 1
 
 

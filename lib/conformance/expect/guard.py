@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks before a statement about the cluster that the pods are still those that made the
-observations."""
+"""Checks that the pods are still those that made the observations, before the suite says something
+about the cluster."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -29,8 +29,8 @@ s."""
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raise EnvironmentBroken if a pod is no longer the same pod.
 
-    ``doubtful``: an observation may come from a pod or node that ended just now; ask the API
-    until it would report this.
+    ``doubtful``: an observation may come from a pod or node that ended just now. Then query the API
+    for as long as it may take to report this.
     """
     pods = list(workloads)
     if not doubtful:
@@ -66,9 +66,8 @@ def unless_changed(
 ) -> Exception:
     """Return ``verdict``, or the error that explains it better: a pod that is no longer the same
     pod, or a policy of another owner. Such a policy may have closed a path that should be open
-    (``want``), or the reverse. If the path ``turned``, only a policy that was added or changed
-    since then explains it.
-    """
+    (``want``), or opened a path that should be closed. If the path changed its state (``turned``),
+    only a policy that was added or changed since then explains it."""
     text = getattr(verdict, "explanation", None) or str(verdict)
     try:
         pods_unchanged(expect, workloads, doubtful=True)
@@ -95,8 +94,8 @@ def undecided(
 ) -> EnvironmentBroken | None:
     """Return the error that replaces the failure of repeated attempts; None: the failure stands.
 
-    The reasons are those of :func:`excused`, and the machine of a lab that was overloaded all the
-    time. The machine does not excuse another pod's answer.
+    The reasons are those of :func:`excused`, and a lab whose machine was overloaded all the time.
+    An overloaded machine does not excuse another pod's answer.
     """
     by = excused(expect, text, attempt, observations, want=want, turned=turned)
     if by or not want or not observations or unexpected_backend(observations[-1]):
@@ -134,8 +133,8 @@ def excused(
 ) -> EnvironmentBroken | None:
     """Return the error that replaces a failure's message if something else explains the failure: a
     policy of another owner, or backends that their kubelets find unready, so that no Service leads
-    to them. ``turned``: the path changed its state. A change by another run explains a lost open
-    path, too."""
+    to them. A change by another run also explains a lost open path. ``turned``: the path changed
+    its state."""
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
         return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]

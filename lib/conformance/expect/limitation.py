@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three possible results of a limitation: as documented, lifted, or neither; decided path by
-path with a witness.
+"""Decides a limitation path by path, with a witness: it is as documented, lifted, or neither.
 
-Paths that are not as documented are checked again for the results of a lifted limitation. The
-same witness must show both times that the policy is in force and that the pods have a network.
+Paths that are not as documented are probed again; now the results of a lifted limitation are
+expected. Both times, the same witness must show that the policy is in force and that the pods have
+a network.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
 Look = Callable[[Context, list[Pair], list[Pair]], object]
-"""Probes in the same rounds whether the first paths are open and the others closed, gives each
-decision to the context, and raises the failure."""
+"""Probes two lists of paths in the same rounds: the first should be open, the second closed. Passes
+each decision to the context, and raises the failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class LimitedCase:
     part: str = ""
     """The decisions count for this part of the test's claims; empty: for all of them."""
     as_documented: Mapping[Pair, bool] = field(default_factory=dict)
-    """Map each path to whether it is open under the limitation; without the limitation, each is the
-    opposite."""
+    """Map each path to its state under the limitation (True: open); without the limitation, each
+    path has the opposite state."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths with the same expected result with and without the limitation; any other result is
     VIOLATED."""
@@ -70,7 +70,7 @@ def _of_part(part: str, rows: Mapping[Pair, Row]) -> LimitedCase:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The decisions of one look at the paths."""
+    """The decisions of one round of probing (a :data:`Look`)."""
 
     context: Context
     decisions: Mapping[tuple[object, object], DecisionParts] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _Answer:
         return self.decisions[pair][0] is ClaimVerdict.VIOLATED
 
     def broken(self, case: LimitedCase) -> list[Pair]:
-        """Return the paths of the witness with an unexpected result, leaks first."""
+        """Return the witness' paths with an unexpected result, leaks first."""
         found = [
             pair for pair in case.witness if self.decisions[pair][0] is not ClaimVerdict.CONFIRMED
         ]
@@ -106,8 +106,8 @@ class _Answer:
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of a path. If probing raised an exception whose first path is this
-        path, return that exception."""
+        """Return the failure of a path: the exception that probing raised if it is about this path,
+        else a new failure."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
@@ -120,7 +120,7 @@ class _Answer:
 
 
 def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
-    """Decide the result of each case's paths; a failed case does not affect the others. Raise
+    """Decide the result of each case's paths; a failed case does not affect the other cases. Raise
     Nonconformance if a path has neither result, or if a witness lets through traffic that must be
     closed; ControlBroken if a witness' open path is lost."""
     all_paths: dict[Pair, bool] = {}
@@ -139,7 +139,7 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
         sound = [case for case in sound if case not in doubtful or not second.broken(case)]
     for case in sound:
         errors += _ends(case, first, second)
-    if errors:  # an error from probing itself has the most precise message
+    if errors:  # an error that probing raised has the most precise message
         raised = (first.wrong, second.wrong)
         raise min(
             errors, key=lambda error: (not isinstance(error, Nonconformance), error not in raised)
@@ -147,9 +147,9 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
 
 
 def _lifted(cases: Sequence[LimitedCase], first: _Answer) -> dict[Pair, bool]:
-    """Return the expected states of paths for the second look.
+    """Return the states of paths that the second round of probing expects.
 
-    Witnesses keep their expected states. A path that is not as documented gets the state that it
+    The expected states of witnesses stay. A path that is not as documented gets the state that it
     has if the limitation is lifted.
     """
     beside: dict[Pair, bool] = {}
@@ -187,8 +187,8 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]
 
 
 def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
-    """Probe the paths; return the decision of each, and the error of the probing, if any. Raise an
-    error that came before any decision."""
+    """Probe the paths. Return the decision of each path, and the error of the probing, if any.
+    Raise an error that came before any decision."""
     by_pair: dict[tuple[object, object], DecisionParts] = {}
     quiet = replace(context, undelivered=by_pair)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only excuse of a slow machine: a budget that is used up is extended once
+"""The only excuse that a slow machine gives: a time limit that has passed is extended once
 (:meth:`conformance.probe.machine.Machine.more`). A path that is still wrong afterwards is wrong.
 The exception is a lab on the same machine: if that machine was overloaded all the time, nothing is
 decided. Lateness never excuses a packet that arrives after an agreed denial, another pod's answer,
@@ -20,8 +20,8 @@ REMEDY = "run again when less else runs on this machine, with fewer workers (-n)
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
-    """Leave paths undecided that are not yet as expected if the lab's machine was overloaded all
-    the time.
+    """If the lab's machine was overloaded all the time, leave paths undecided that are not yet as
+    expected.
 
     ``began``: when the paths were first tried, by the expectation's clock.
     """
@@ -36,7 +36,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
             or standing.why not in (Why.OPEN, Why.CLOSED)
         ):
             continue
-        # If no policy concerns the path, it waits for no computation of the lab.
+        # A path that no policy concerns waits for no computation of the lab.
         if machine.overwhelmed(began, now, computes=not path.steady):
             machine.excused += 1
             text = outcome.explained(
@@ -46,8 +46,8 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
 
 
 def describe(path: Path, standing: Standing) -> str:
-    """Return a sentence that says that a path got more time; empty if it got none, or did not need
-    it."""
+    """Return a sentence about the additional time that a path got; empty if it got none, or did not
+    need it."""
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given
@@ -55,7 +55,7 @@ def describe(path: Path, standing: Standing) -> str:
         isinstance(standing, Held)
         and (path.first_right if path.want else standing.row[0].at) <= own
     ):
-        return ""  # it was as expected within its own budget
+        return ""  # the path was as expected within its own time limit
     behind = path.given - own
     why = (
         f"this machine was behind by up to {behind:.1f} s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths that a test found open and closed so far: the controls that a denial needs."""
+"""The paths that a test found open or closed so far. A denial needs open paths as controls."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class ObservedPaths:
     """The paths of a test."""
 
     opened: set[tuple[str, str]] = field(default_factory=set)
-    """Paths that were open: the controls before the change."""
+    """Paths that were open: these are the controls before a change."""
     closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
     """Paths that were closed and have not been open since then."""
     _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -37,7 +37,8 @@ class ObservedPaths:
             self.closed[known] = (path.attempt.source, path.attempt.target)
 
     def forget(self, gone: Iterable[Workload]) -> None:
-        """Forget pods that the test has removed: their closed paths will not open again."""
+        """Forget the paths of pods that the test has removed: closed paths of such pods will not
+        open again."""
         uids = {pod.uid for pod in gone}
         for known, (source, target) in list(self.closed.items()):
             if uids & {source.uid, *(backend.uid for backend in target.backends)}:
@@ -46,8 +47,8 @@ class ObservedPaths:
     def demand_same_addresses(
         self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
     ) -> None:
-        """Raise if a name no longer resolves to the address that it had while the path was open:
-        then a denial proves nothing."""
+        """Raise if a name no longer resolves to the address that it had while the path was open: a
+        denial would prove nothing."""
         for outcome in outcomes:
             attempt = outcome.path.attempt
             before = self._addresses.get(key_of(attempt), "")
@@ -78,9 +79,9 @@ class ObservedPaths:
         may_be_shut_in: bool,
     ) -> None:
         """Raise ControlBroken if a dead client or a dead server would look like a denial. Each
-        source needs an open path of its own, unless a policy may close all its paths
-        (``may_be_shut_in``); then another source must reach the same target. For ``new`` sources
-        (uids), another source on the same node must always reach it."""
+        source needs an open path of its own. If a policy may close all its paths
+        (``may_be_shut_in``), another source must reach the same target instead. For ``new`` sources
+        (uids), another source on the same node must always reach that target."""
         sources = {source.uid for source, _ in open}
         goals = {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}

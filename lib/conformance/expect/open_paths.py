@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths that were open in an earlier test of the run and lose some connections now; they are tried
+"""Paths that were open in an earlier test of the run, and lose some connections now, are tried
 again at the run's end. During a long run even a healthy network may lose packets for a minute,
-because of an overloaded link or a host that moves. Therefore only a path that wavers again is a
-violation. If it does not waver again, nothing is decided, and both observations are reported. This
-does not apply to a path on which no packet passes, or to a test that has changed policies or has
-nodes to itself, since such a test checks its own change."""
+because of an overloaded link or a host that moves. Therefore only a path that wavers (loses some
+connections) again is a violation. If the path does not waver again, nothing is decided, and both
+observations are reported. There is no second try for a path on which no packet passes, or for a
+test that has changed policies or has nodes to itself, since such a test checks its own change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +27,8 @@ the network do not depend on it."""
 
 @dataclass
 class OpenPaths:
-    """The paths that tests of a process found open, those that wavered later, and the running
-    test."""
+    """The paths that the tests of a process found open, the paths that wavered later, and the state
+    of the running test."""
 
     test: str = ""
     may_wait: bool = False
@@ -38,7 +38,7 @@ class OpenPaths:
     _open: dict[Way, tuple[str, float]] = field(default_factory=dict)
     """The newest test that found the path open, and when (by the expectations' clock)."""
     _wavered: dict[Way, str] = field(default_factory=dict)
-    """The observations when the path wavered."""
+    """The path's observations when it wavered."""
 
     def saw(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Record the outcomes of decided paths."""
@@ -47,15 +47,15 @@ class OpenPaths:
                 self._open[way(outcome.path.attempt)] = self.test, now
 
     def stricter(self, path: Path) -> None:
-        """Apply the stricter rule to a path that has wavered: many connections in a row."""
+        """For a path that has wavered, require many connections in a row."""
         if self.again and path.steady and way(path.attempt) in self._wavered:
             path.rule = replace(path.rule, agree=max(path.rule.agree, IN_A_ROW))
 
     def look_at(
         self, outcomes: Sequence[Outcome], claims: Sequence[str], now: float, *, changed: bool
     ) -> None:
-        """Postpone the decision about a path that wavers for the first time. For any other path,
-        report the earlier observations.
+        """In a test's second run, report the earlier observations with each path. In its first run,
+        postpone the decision about a path that wavers.
 
         ``now``: the time by the expectations' clock. ``changed``: the test has changed policies.
         """

@@ -27,7 +27,7 @@ class Outcome:
     path: Path
     standing: Standing
     is_control: bool
-    """The path was expected open, or closed, only as a control of other paths."""
+    """The path is only a control of other paths."""
     is_witness: bool = False
     """The path only shows that policies are in force; another claim decides whether packets may
     pass."""
@@ -37,8 +37,8 @@ class Outcome:
     """The end whose node enforces the policies that the path's row is about; None: the end that the
     change selects."""
     wavered: str = ""
-    """The observations from earlier in the run, when it lost connections; it is tried once more
-    now."""
+    """The observations from earlier in the run, when the path lost connections; now the path is
+    tried once more."""
 
     @property
     def observations(self) -> list[Observation]:
@@ -61,7 +61,8 @@ class Outcome:
 
     @property
     def observed(self) -> str:
-        """Return each verdict of the newest attempts, as many as have to agree."""
+        """Return the different verdicts of the newest attempts: of as many attempts as must agree
+        (``Rule.agree``)."""
         newest = self.observations[-self.path.rule.agree :]
         return (
             " or ".join(dict.fromkeys(str(observation.verdict.value) for observation in newest))
@@ -75,7 +76,7 @@ class Outcome:
     @property
     def looks_right(self) -> bool:
         """Return whether the observations of the path itself are right, even if a broken control
-        leaves it undecided."""
+        leaves the path undecided."""
         return self.held or (
             isinstance(self.standing, BrokenControl)
             and bool(self.observations)
@@ -91,8 +92,8 @@ class Outcome:
 
     @property
     def passes_policy(self) -> bool:
-        """Return whether packets pass although a policy should close the path. This is a failure
-        even if the path is a control."""
+        """Return whether packets pass although a policy should close the path. That is a failure
+        even if the path is only a control."""
         return (
             isinstance(self.standing, Wrong)
             and self.standing.why in (Why.OPEN, Why.LEAK)
@@ -111,7 +112,7 @@ class Outcome:
 
     @property
     def rank(self) -> int:
-        """Return the rank of a failure; the lowest rank is reported first."""
+        """Return the rank of a failure; the failure with the lowest rank is reported first."""
         match self.standing:
             case Wrong() if not self.path.want and not self.is_witness:
                 return 0
@@ -143,8 +144,9 @@ class Outcome:
         """Describe how many attempts of an open path got no answer although an earlier attempt had
         connected; empty if none.
 
-        Such losses count only if no change by the test explains them. Attempts before the first
-        connection do not count, since they may be earlier than the rules of a new Service.
+        Such losses count only if the test made no change that explains them. Attempts before the
+        first connection do not count: they may have begun before the rules of a new Service were in
+        place.
         """
         verdicts = [item.verdict for item in self.observations]
         if not self.path.steady or Verdict.CONNECTED not in verdicts:
@@ -155,8 +157,8 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """Return one line that is understood alone. It also says if no server of an open path named
-        itself."""
+        """Return one line that is understood alone. The line also says if no server of an open path
+        named itself."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")
             return (
@@ -181,7 +183,7 @@ class Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return a table of expected and observed, side by side."""
+    """Return a table of expected and observed results, side by side."""
     return message.table(
         [
             (

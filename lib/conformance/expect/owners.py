@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of other owners that determine a path's result in place of the suite's own policies;
-checked before and after an expectation.
+"""Policies of other owners that may determine a path's result in place of the suite's own policies.
+They are read before and after an expectation.
 
 If such a policy certainly closes a path, the suite does not wait for the path to open. If such a
 policy could explain an unexpected result, the path decides nothing about the cluster.
@@ -29,7 +29,7 @@ NOT_OURS = "not Calico's doing, nor this run's"
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """The target of a pod's DNS queries: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
-"""The verdicts of a path that a policy closes, also if the sender is notified of the denial."""
+"""The verdicts of a path that a policy closes, silently or with a notice to the sender."""
 LOST = CLOSED | {
     Verdict.RESET,
     Verdict.ABORTED,
@@ -48,7 +48,7 @@ class Times:
     since: float | None = None
     """None: the path is tried now."""
     otherwise: float | None = None
-    """None: every result was the same."""
+    """None: all results were the same."""
 
 
 NOW = Times()
@@ -71,15 +71,17 @@ class ForeignPolicyView(Protocol):
         at: Side = "both",
         lasting: bool = False,
     ) -> str:
-        """Return the policies that could explain what was observed; a policy may be gone by now.
+        """Return the policies that could explain the observed state, including policies that are
+        gone by now.
 
-        ``at``: the end at which the suite's own policies close the path, since only there another
-        policy can open it. ``lasting``: only policies that existed before the observations and have
-        not changed.
+        ``at``: the end at which the suite's own policies close the path; only there another policy
+        can open it. ``lasting``: only policies that existed before the observations and have not
+        changed.
         """
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Read the policies at most once in a block that asks about many paths."""
+        """Return a context for a block with calls about many paths: within it, policies are read at
+        most once."""
 
     def blame(
         self,
@@ -91,10 +93,11 @@ class ForeignPolicyView(Protocol):
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return which of these policies could cause the observed result; empty: none."""
+        """Return the policies among these that could cause the observed result; empty: there are
+        none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """Return for each path the policy that certainly closes it; empty: none."""
+        """Return for each path the policy that certainly closes it; empty: no policy does."""
 
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
@@ -102,9 +105,9 @@ class ForeignPolicyView(Protocol):
         """Record the claims of a test, and the paths that were open while no policy of the test was
         in force.
 
-        This excludes two excuses. A claim about a release's defect is not excused by that defect. A
-        policy excuses nothing at a pod if another path was open there that the policy would have
-        closed.
+        These records rule out two excuses. A defect of a release excuses no path of a claim about
+        this defect. A policy excuses nothing at a pod where another path was open that the policy
+        would have closed.
         """
 
     def explains(
@@ -113,7 +116,8 @@ class ForeignPolicyView(Protocol):
         """Return whether a policy that existed before and still exists explains a closed path."""
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
-        """Return which policy closes a path by a defect that the test is about; empty: none."""
+        """Return the policy that closes a path by a defect that the test is about; empty: there is
+        no such policy."""
 
 
 class Runs(Protocol):
@@ -126,17 +130,19 @@ class Runs(Protocol):
         """Remember the changes that are open now."""
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Read the changes at most once in a block that asks about many paths."""
+        """Return a context for a block with calls about many paths: within it, changes are read at
+        most once."""
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Return the change that may have closed a path between these nodes; empty: none.
+        """Return the change that may have closed a path between these nodes; empty: there is no
+        such change.
 
         ``since``: by ``time.monotonic``; None: now.
         """
 
 
 class NoForeignChanges:
-    """A stand-in if nothing is known about other owners' changes."""
+    """A stand-in that knows no policies and no changes of other owners."""
 
     exempt = ""
 
@@ -176,7 +182,7 @@ def demand_open(
 ) -> None:
     """Raise MissingCapability if foreign policies certainly close paths that should be open.
 
-    ``all_needed``: one closed path is enough; otherwise all must be closed.
+    ``all_needed``: raise if one path is closed; otherwise raise only if all paths are closed.
     """
     closing = others.forecloses([way(attempt) for attempt in attempts])
     if closing and (any if all_needed else all)(closing):
@@ -228,8 +234,8 @@ def nodes_of(source: Workload, target: Target | None) -> list[str]:
 
 
 def lost_by(runs: Runs, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return another run's change that may explain a lost open path. Empty: there is none, or
-    another pod answers."""
+    """Return another run's change that may explain a lost open path. Empty: there is no such
+    change, or another pod answers."""
     if (
         not observations
         or observations[-1].verdict not in LOST
@@ -244,9 +250,9 @@ def decided(
 ) -> EnvironmentBroken:
     """Return the error that blames another owner, in place of a message about the observations.
 
-    If the blamed policy is not ``lasting``, the test may decide more when it is run again.
+    If the blamed policy is not ``lasting``, the test is worth another run, which may decide more.
     """
-    if isinstance(text, str):  # the text's own advice suspects Calico, so it is left out
+    if isinstance(text, str):  # the text's own advice suspects Calico, so the advice is left out
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))
     kind = EnvironmentBroken if lasting else Wavered
     blame = f"{NOT_OURS}: {by}{'' if lasting else ' (it came, changed or went at that time)'}"

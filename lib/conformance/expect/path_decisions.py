@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides an expectation's paths: they are probed until they are decided, and results that
-something else explains are withdrawn."""
+"""Decides an expectation's paths: probes them until they are decided, and withdraws results that
+other causes explain."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,12 +27,11 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 
 MANY = 256
-"""The number of paths of an expectation up to which each source is asked at its system's cadence.
-"""
+"""The most paths of an expectation for which each source makes attempts at its system's cadence."""
 ATTEMPTS = 1000.0
-"""The number of attempts per second over all sources if there are more paths. An attempt costs
-judge and lab together 2 ms of a core, and paths look closed if attempts begin faster than pods
-answer."""
+"""With more than :data:`MANY` paths, the number of attempts per second over all sources. An attempt
+costs judge and lab together 2 ms of a core, and paths look closed if attempts begin faster than
+pods answer."""
 
 
 class Policies(Protocol):
@@ -44,7 +43,7 @@ class Policies(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """The way an expectation tries its paths, and their role in it."""
+    """The way an expectation tries its paths, and the role of these paths in it."""
 
     because: str = ""
     """Why the paths should be open, or closed; empty: as their rows say."""
@@ -52,10 +51,9 @@ class Ask:
     """The kind of attempt; None: the default kind of each target."""
     open_is_control: bool = False
     closed_is_control: bool = False
-    """The closed paths are only controls of other paths; for ``open_is_control``, the open paths.
-    """
+    """The closed paths (``open_is_control``: the open paths) are only controls of other paths."""
     lasts: bool = True
-    """The denials must last once they have agreed."""
+    """The denials must last after their attempts have agreed."""
     about_denial: bool = False
     """Policies were removed just now, so the paths that they closed should open again."""
     new: frozenset[str] = frozenset()
@@ -66,7 +64,8 @@ class Ask:
 
 @dataclass(frozen=True, eq=False)
 class PathDecisions(Session):
-    """The paths that a test found open and closed, and the decision of further ones."""
+    """Decides the paths of a test's expectations; keeps the paths that the test found open and
+    closed."""
 
     crossing: Crossing = field(default_factory=Crossing)
     """The choice of paths if there are too many to probe at once."""
@@ -104,8 +103,8 @@ class PathDecisions(Session):
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
-        """Return the last observations of each path that agreed, oldest first. Each list has one
-        observation of every path."""
+        """Decide the paths. Return the newest observations that agreed, oldest first: lists with
+        one observation of every path."""
         change = self.context.world.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
@@ -147,8 +146,8 @@ class PathDecisions(Session):
         ]
 
     def _is_control(self, path: Path, ask: Ask) -> bool:
-        """Return whether the path is only a control for other paths, whichever state is expected of
-        it."""
+        """Return whether the path is only a control for other paths, whether it should be open or
+        closed."""
         if ask.about_denial and key_of(path.attempt) not in self._so_far.opened:
             return True
         if path.want:
@@ -159,8 +158,8 @@ class PathDecisions(Session):
         """Return the paths, each with its controls.
 
         All paths have the same time budget, since one path may wait for another's result. If open
-        paths are the only controls, the budget is longer: on a new pod's node, policies may take
-        effect late and keep these paths closed for a while.
+        paths are the only controls, the time budget is longer: on a new pod's node, policies may
+        take effect late and keep these paths closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -181,8 +180,8 @@ class PathDecisions(Session):
         return paths
 
     def _ask(self, paths: Sequence[Path], ask: Ask) -> list[Standing]:
-        """Probe until each path is decided. Observe a denial for longer if it is this test's turn
-        to watch one."""
+        """Probe until each path is decided. If it is this test's turn to watch a denial, observe
+        that denial for longer."""
         turns = None if ask.closed_is_control else self.context.pace.watches
         change = self.context.world.change()
         if turns is None or change is None:
@@ -192,7 +191,8 @@ class PathDecisions(Session):
         return ended
 
     def _standings(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
-        """Ask until each path is decided; slice by slice where open paths alone are too many."""
+        """Probe until each path is decided. Probe slice by slice if all paths should be open, and
+        there are too many."""
         is_open = self.context.world.change() is None and all(path.want for path in paths)
         is_sliced = is_open and self.crossing.is_wide(map(_pair_of, paths))
         slices = self.crossing.sliced(paths, _pair_of) if is_sliced else [list(paths)]
@@ -204,8 +204,8 @@ class PathDecisions(Session):
         return [ended[path] for path in paths]
 
     def _at_once(self, paths: Sequence[Path], about_denial: bool) -> list[Standing]:
-        """Probe all paths at once, each source at the cadence of its system; slower if the paths
-        are many."""
+        """Probe all paths at once, each source at the cadence of its system, or more slowly if
+        there are many paths."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         ids = ", ".join(self.context.claims)
         self.context.sink.progress(f"{ids}: sends attempts")
@@ -226,7 +226,7 @@ class PathDecisions(Session):
         return standings
 
     def _still_wrong(self, number: int, paths: Sequence[Path]) -> Sequence[Path]:
-        """Report how many of the ``number`` paths the test still waits for, and return the paths
+        """Tell the user for how many of the ``number`` paths the test still waits. Return the paths
         that lost an end."""
         first = paths[0]
         expected = "open" if first.want else "closed"
@@ -270,7 +270,7 @@ class PathDecisions(Session):
             self.context.sink.attach("matrix", table(outcomes))
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
-        """Record which paths are open and closed now, and the attempts that showed it."""
+        """Record which paths are open and closed now, and the attempts that showed these states."""
         paths = [outcome.path for outcome in outcomes]
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
         self.context.sink.record(
@@ -295,9 +295,8 @@ class PathDecisions(Session):
             self._so_far.remember(path, row[-1].observation)
 
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
-        """Return a path for the engine: probed as its source's system needs it, judged by the
-        slower end's limits.
-        """
+        """Return a path for the engine. Its attempts fit the source's system; its rule fits the
+        slower end."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
         attempt = self.attempt(source, target, kind)
@@ -315,6 +314,6 @@ class PathDecisions(Session):
 
 
 def _pair_of(path: Path) -> Pair:
-    """Return the source and the target of a path, which has both."""
+    """Return the source and the target of a path; paths of this module always have a target."""
     assert path.attempt.target is not None
     return path.attempt.source, path.attempt.target

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that are made together, repeatedly, until enough rounds in a row are right.
+"""Rounds of attempts: all attempts are made together, repeatedly, until enough rounds in a row are
+right.
 
-It serves expectations about whole answers: a page, a name's addresses, packets between nodes.
-Whether paths are open or closed is decided path by path, by
-:mod:`conformance.expect.engine.decide`.
+Expectations about whole answers use this module: a page, a name's addresses, packets between nodes.
+Open and closed paths are decided path by path, by :mod:`conformance.expect.engine.decide`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,8 +45,7 @@ class Polled:
         return [round_[index] for round_ in self.settled.observations]
 
     def agreed(self, index: int, right: Callable[[Observation], bool]) -> bool:
-        """Return whether the newest answers to an attempt are all right. It takes as many answers
-        as must agree."""
+        """Return whether the newest :attr:`agree` answers to an attempt are all right."""
         newest = self.observations(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 
@@ -111,15 +110,15 @@ def poll(
     of_open_paths: bool = False,
 ) -> Polled:
     """Make all attempts at once, again and again, until enough rounds are ``right``. The slowest
-    end determines the time limits.
+    end of the paths determines the time limits.
 
-    ``within``: selects from these limits the time for the rounds; a round that is right by then may
-    still be followed by rounds that agree.
+    ``within``: selects the time for the rounds from these limits. If the newest round at that time
+    is right, more rounds may follow until enough rounds agree.
 
     ``all_timings``: the timings of further ends, which are not ends of the paths.
 
-    ``of_open_paths``: a round is right once everything answers, so rounds follow each other at the
-    pace of attempts at open paths.
+    ``of_open_paths``: a round is right if every attempt gets an answer, so rounds follow each other
+    at the pace of attempts at open paths.
     """
     all_timings = all_timings or patience(expect, attempts)
     agree = max(timings.agree for timings in all_timings)

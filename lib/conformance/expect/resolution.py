@@ -32,7 +32,7 @@ DENIED = (
     "pods and CoreDNS (RFC 8020: resolvers such as musl's take NXDOMAIN for the end of the name "
     "and use no A record)"
 )
-"""Advice about a name for which the server denies that it has records of a type."""
+"""Advice about a name for which the server answers that it has no record of a type."""
 
 
 def resolves(
@@ -48,15 +48,15 @@ def resolves(
 ) -> None:
     """Decide that the name resolves for each source to exactly these answers, in time.
 
-    As many answers must be right as verdicts must agree. Without answers in ``to``, a server that
-    knows the name must answer that there is no such record. For an A query, "no such name"
-    (NXDOMAIN) is also right; for other records it is not, since the queried names have an A record.
-    Resolvers query the bare name last, and the cluster's DNS forwards that query. A refusal by the
-    server outside the cluster is as good, since that server has no such name either. Each server in
-    ``at`` is asked in place of the server in the source's own resolver settings. Each source at
-    each server is a decision of its own.
+    Enough answers in a row must be right (``agree`` of the timings). If ``to`` is empty, a server
+    that knows the name must answer that there is no such record. For an A query, "no such name"
+    (NXDOMAIN) is also right; for other records it is wrong, since the queried names have an A
+    record. Resolvers query the bare name last, and the cluster's DNS forwards that query to a
+    server outside the cluster. A refusal by that server is also right, since it has no such name
+    either. Each server in ``at`` is asked in place of the server in the source's own resolver
+    settings. Each source at each server has a decision of its own.
 
-    Raise Nonconformance for the first that is wrong, UsageProblem if there is no source.
+    Raise Nonconformance for the first wrong decision, UsageProblem if there is no source.
     """
     if not sources:
         raise UsageProblem(f"no client resolves {name}: the group of clients is empty")
@@ -135,20 +135,20 @@ class _Question:
         )
 
     def is_late(self, observation: Observation) -> bool:
-        """Return whether there was no answer in time, or a right answer too late."""
+        """Return whether there was no answer in time, or the right answer came too late."""
         return observation.verdict is Verdict.DNS_FAILED or (
             self.is_answered(observation) and not self.right(observation)
         )
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
         """Return whether some attempts got the right answer, while agents reported ``no answer``
-        for others."""
+        for other attempts."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 
     def _refused_beyond(self, observation: Observation) -> bool:
-        """Return whether a server refused the bare name and no name with a suffix. This is read
-        from the words of the agents."""
+        """Return whether a server refused the bare name, and no name with a suffix. The agent's
+        message shows this."""
         pattern = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
         return (
             observation.verdict is Verdict.DNS_FAILED
@@ -166,11 +166,12 @@ class _Question:
         )
 
     def ask(self, attempts: Sequence[Attempt]) -> tuple[list[list[Observation]], int, float]:
-        """Ask until as many answers as must agree are right; return answers, number to agree, and
-        seconds.
+        """Ask until enough answers in a row are right; return the answers, how many must agree, and
+        the seconds.
 
         A source without answers makes every round as long as its give-up time, so that few rounds
-        fit: the sources that are right at the end are asked again without it.
+        fit. Therefore the sources that are right at the end are asked again without the source that
+        gets no answers.
         """
 
         def all_right(observations: Sequence[Observation]) -> bool:
@@ -198,8 +199,8 @@ class _Question:
         cause: DnsAnswers | None,
         seconds: float,
     ) -> Ruling:
-        """Decide that a source got no right answer. ``cause``: the answers that DNS servers gave
-        when they had more time; None: none were requested."""
+        """Return the decision about a source that got no right answer. ``cause``: the answers that
+        DNS servers gave when they had more time; None: no such answers were requested."""
         context = self.session.context
         last = observations[-1]
         otherwise = (
@@ -239,7 +240,7 @@ class _Question:
         )
 
     def _violation(self, text: Explanation, observations: Sequence[Observation]) -> Nonconformance:
-        """Return the failure; names that get no answer on a node fail for the same cause."""
+        """Return the failure. Names that get no answer on a node share a cause."""
         violation = Nonconformance(text, observations=observations)
         last = observations[-1]
         if last.verdict is Verdict.DNS_FAILED:
@@ -263,14 +264,13 @@ class _Question:
 
 
 def _denied(observation: Observation) -> bool:
-    """Return whether a server answered that the name does not exist at all, with a record of any
-    type."""
+    """Return whether a server answered that the name has no record of any type."""
     return observation.verdict is Verdict.NO_SUCH_NAME and observation.rcode == "NXDOMAIN"
 
 
 def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
-    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS
-    pods."""
+    """Return the text that a first line adds to the verdicts: a slow answer (``late``), or the
+    findings about the DNS servers (``cause``)."""
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:

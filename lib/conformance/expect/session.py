@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools of every expectation of a test: its probes, its timings, its reports."""
+"""The tools that every expectation of a test uses: its probes, its timings, its reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -45,8 +45,8 @@ class Session:
     def attempt(
         self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True
     ) -> Attempt:
-        """Return an attempt of this kind, with that kind's time-out. Without a kind, it is the kind
-        for a path that should be open (``want``) or closed."""
+        """Return an attempt of this kind, with the time-out of the kind. Without a kind, use the
+        default kind for a path that should be open (``want``) or closed."""
         kind = kind or default_kind(target, want=want)
         return Attempt(
             source=source,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of expectations about one subject: traffic, and the check loop."""
+"""The base class of expectations about one subject; it has the expectations about traffic and the
+check loop."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

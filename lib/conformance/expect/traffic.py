@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
-Every wait polls until answers agree, and keeps all observations. A denial counts only under all
-these conditions. Its verdict is the named one (a silent drop). The control before: the test found
-the same path open earlier; for a source that was created later, another source that was created
-with it connects. The control at the same time: in the same rounds another attempt of the same
-source connects, or, if a policy closes that source, an attempt of another source at the same
-target. N rounds in a row agree, and the denial then lasts. A failed control is ControlBroken and a
-failed probe is ProbeBroken; neither is ever a denial.
+Every wait polls until answers agree, and keeps all observations. A denial counts only if all these
+conditions are met. Its verdict is that of a silent drop. A control before it: the test found the
+same path open earlier; for a source that was created later, another source that was created with it
+connects. A control at the same time: in the same rounds another attempt of the same source
+connects, or, if a policy closes that source, an attempt of another source at the same target. The
+denial agrees in N rounds in a row, and then lasts. A failed control is ControlBroken and a failed
+probe is ProbeBroken; neither is ever a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,9 +40,8 @@ class Removable(Protocol):
     """Policies in force."""
 
     def remove(self) -> None:
-        """Delete the policies and wait until they are gone. Raise EnvironmentBroken if
-        one stays.
-        """
+        """Delete the policies and wait until they are gone. Raise EnvironmentBroken if a policy
+        stays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +92,12 @@ class Expect(PathDecisions):
         """Expect all open paths to connect and all closed paths to time out in the same rounds,
         until N agree.
 
-        ``new``: pods that were created after the policies, so that none of their paths was ever
-        open before. As a control during the change, another new pod on the same node reaches
-        the same target in the same rounds, or another source reaches the new pod. Later
-        :meth:`removed` shows that the path is open without the policies. ``gone``: pods that
-        the test has removed; :meth:`removed` does not check their paths. ``lasts``: False for paths
-        that are tried again after the next step; their attempts must agree, but need not hold.
+        ``new``: pods that were created after the policies, so that their paths were never open
+        before. As a control, another new pod on the same node reaches the same target in the same
+        rounds, or another source reaches the new pod. Later :meth:`removed` shows that the path is
+        open without the policies. ``gone``: pods that the test has removed; :meth:`removed` does
+        not check their paths. ``lasts``: False for paths that are tried again after the next step;
+        their attempts must agree, but the denials need not last.
 
         Raise Nonconformance with expected and observed next to each other, ControlBroken if a
         control is missing.
@@ -112,11 +111,11 @@ class Expect(PathDecisions):
         """Expect that applying the policies leaves the cases' open paths open, and closes their
         other paths.
 
-        All paths are open before, except those that an earlier change of this test has closed: that
-        is the control before. Raise as :meth:`control` does before the change and as :meth:`matrix`
+        As the control before the change, all paths are open, except those that an earlier change of
+        this test has closed. Raise as :meth:`control` does before the change and as :meth:`matrix`
         does after it, and whatever applying raises. A case that is a ``witness`` shows that the
-        policies are in force; whether it stays open is for another claim to decide, so here a
-        closed witness is a broken control. ``lasts``: as for :meth:`matrix`.
+        policies are in force; another claim decides whether its paths stay open, so here a closed
+        witness is a broken control. ``lasts``: as for :meth:`matrix`.
         """
         sampled = self._sampled(policies_and_rows)
         opened, shut = self._paths_of(sampled)
@@ -126,13 +125,13 @@ class Expect(PathDecisions):
 
     def base(self, *policies_and_rows: Policies | Row) -> list[Observation]:
         """Expect what :meth:`change` expects, before a further step. The closed paths are a control
-        for that step, so denials must agree but need not hold. A packet that passes is still a
+        for that step, so denials must agree but need not last. A packet that passes is still a
         failure."""
         return self.under(*policies_and_rows, lasts=False)
 
     def limitation(self, *policies_and_rows: Policies | Row) -> None:
         """Decide a limitation under the policies: CONFIRMED if the paths are as the cases say,
-        LIFTED if each is reversed, else VIOLATED.
+        LIFTED if each path is reversed, else VIOLATED.
 
         Each part that cases name is a limitation of its own, and a fault in one part does not
         affect the others. Cases that are a ``witness`` show in the same rounds that the policies
@@ -167,9 +166,8 @@ class Expect(PathDecisions):
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Remove ``policies``, and expect every path that this test found closed to be open again.
         A path that then wavers decides nothing (ControlBroken), since policies do not cause loss. A
-        path of a new source that stays closed decides nothing either, since it was never found
-        open.
-        """
+        path of a new source that stays closed decides nothing either, since the path was never
+        found open."""
         if not self._so_far.closed:
             raise UsageProblem(
                 "expect.removed(...): this test found no path closed that could be open again"
@@ -258,14 +256,14 @@ class Expect(PathDecisions):
         An observation has the source address that the server received, if the server reports it.
         """
         single = each([pairs])
-        # For pods, the default kind of attempt already makes the server report the source.
+        # For pods, the default kind of attempt makes the server report the source anyway.
         kind = None if single[0][1].backends else telling(single[0][1])
         rounds = self._decide(single, [], Ask(because=because, kind=kind, open_is_control=control))
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
-        """Record that these pods, which the test has just started, became ready. If an item is a
-        target, its pods count."""
+        """Record that these pods, which the test has just started, became ready. A target stands
+        for its pods."""
         for pod in pods:
             self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 
@@ -282,8 +280,8 @@ class Expect(PathDecisions):
     ) -> None:
         """Expect the name to resolve for each source to exactly these answers, in time.
 
-        Each source uses the pod's own resolver settings.  Without answers in ``to``: there is no
-        such record, and the source gets that answer.  ``at``: ask each of these servers.
+        Each source uses the pod's own resolver settings. Empty ``to``: expect the answer that there
+        is no such record. ``at``: ask each of these servers.
         """
         resolution.resolves(
             self,
@@ -297,8 +295,8 @@ class Expect(PathDecisions):
         )
 
     def _make(self, policies_and_rows: Iterable[Policies | Row], pairs: Iterable[Pair]) -> None:
-        """Apply policies once all these paths were open, except those that an earlier change of
-        this test closed."""
+        """Expect all these paths to be open, except those that an earlier change of this test
+        closed; then apply the policies."""
         before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
         if before:
             self.control(before, because="before the change nothing closes this path")

@@ -2,9 +2,10 @@
 """Chooses denials to watch for longer than a decision needs: one per node, direction and run.
 
 A denial may end some seconds after its pods were programmed, or may hold only for first SYNs;
-during a decision it then looks like a lasting denial. A node's data plane causes this, so watching
-one path per node and direction is enough. The run's standing watch does so if it observes the
-denial, or may soon observe it; otherwise, the first test does.
+during a decision, such a denial looks like a lasting denial. A node's data plane causes such
+faults, so watching one path per node and direction is enough. The run's standing watch does so if
+it observes the denial, or may soon observe it; otherwise, the first test with such a denial does
+so.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,18 +21,19 @@ from conformance.settings import Timings
 
 
 class Turns(Protocol):
-    """The list of watched paths and their watchers, shared by the processes of the run."""
+    """The turns to watch denials, which the processes of the run share."""
 
     def take(self, name: str) -> bool:
-        """Return whether the caller got the turn; then no other process has it."""
+        """Try to take the turn. Return whether the caller has it now; no other process can have it
+        then."""
 
     def give_back(self, name: str) -> None:
         """Give up the turn, so that another process can take it."""
 
 
 def turn_of(enforced_at: Side, node: str) -> str:
-    """Return the turn for watching the packets that a node keeps from reaching its pods
-    (``target``) or from leaving them (``source``)."""
+    """Return the name of the turn to watch the packets to (``target``) or from (``source``) a
+    node's pods that the node drops."""
     return f"denial-{enforced_at}-{node}"
 
 
@@ -41,7 +43,7 @@ def choose(
     """Choose closed TCP paths to watch; return the turn of each.
 
     ``enforced_at``: the end whose node enforces the policies; if both ends may enforce them, it is
-    not known which end did.
+    not known which end closed a path.
     """
     chosen: dict[Path, str] = {}
     for path in paths:

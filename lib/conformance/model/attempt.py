@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attempt of a source at a target, before it is made."""
+"""Attempts of a source to contact a target, described before they are made."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,11 +44,11 @@ class Attempt:
     record: str = "A"
     dns_over_tcp: bool = False
     whole: bool = False
-    """UDP: the datagram is never fragmented. If the sender's system knows that it does not fit, the
-    result is PROHIBITED."""
+    """UDP: the datagram is never fragmented. If the sender's system knows that the datagram does
+    not fit, the result is PROHIBITED."""
     from_port: int = 0
-    """UDP: the source port, the same for each attempt, as if one socket were kept; 0: another port
-    each time."""
+    """UDP: the source port of every attempt, as if one socket were kept open; 0: another port each
+    time."""
     payload: int = 0
     """The number of bytes that the source sends and expects back (HTTP POST body or UDP size); 0:
     none."""

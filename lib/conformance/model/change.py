@@ -34,7 +34,7 @@ class Change:
     subresource: str = ""
     """``status``: the change applies the object's status."""
     cluster_scoped_or_foreign: bool = False
-    """The change affects something outside the run's own namespaces: it is guarded, and later
+    """The change affects something outside the run's own namespaces, so it is guarded and
     journalled."""
 
     @property

@@ -22,8 +22,8 @@ __all__ = [
 ACTIVE_HALF = "active half"
 """The name of the part of a claim that changes something, if none of its tests names this part."""
 UNDERLAY = "underlay"
-"""The name of the measurement that holds the nodes' underlay subnets; summaries show it next to the
-verdict."""
+"""The name of the measurement that holds the nodes' underlay subnets; summaries show the subnets
+next to the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ClaimResult:
     half."""
     evidence: Literal["lab", "field"] = "field"
     measured: dict[str, float | str] = field(default_factory=dict)
-    """Measured values that are worth storing: seconds to the first correct answer, attempts ..."""
+    """Measured values that are worth storing, such as seconds to the first correct answer."""
     decisions: tuple[Decision, ...] = ()
     """The decisions behind the result: one for each pair of nodes; empty if the test did not get
     that far."""

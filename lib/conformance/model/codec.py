@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of the dataclasses to plain JSON values and back, by annotation; a value that does not
-fit is a ValueError.
+"""Converts dataclasses to plain JSON values and back, by annotation; raises ValueError for a value
+that does not fit.
 
 Supports frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals,
 bytes. The error names the field.
@@ -44,9 +44,9 @@ def from_plain(shape: type[T], plain: Any) -> T:
 
 @functools.cache
 def _reader(annotation: Any) -> Callable[[Any, str], Any]:
-    """Return the function that reads values of an annotation. It gets a value and the value's
-    place. The functions are kept, since reports have a hundred thousand values of few annotations.
-    """
+    """Return the function that reads values of an annotation. The function receives a value and its
+    place in the report, for error messages. Functions are cached, since reports have a hundred
+    thousand values of few annotations."""
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if annotation is Any:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions: one verdict between a source node and a target node; claims' verdicts are made of
-decisions.
+"""Decisions: a decision is the verdict for one source node and one target node. The verdict of a
+claim is computed from decisions.
 
 A Windows node counts by its build. Build 17763 counts as two builds, before revision 1432 and from
-it on, since Services treat sources differently (Calico's limitations page). For all other builds
-the build number alone determines HNS' abilities.
+1432 on, since Services treat source addresses differently (Calico's limitations page). For all
+other builds the build number alone determines HNS' abilities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from conformance.model.facts import NodeFacts
 from conformance.model.verdict import ClaimVerdict
 
 Half = Literal["open", "closed", "behaviour", "read"]
-"""The kind of observation: an open path, a closed path, something else that happened or was done,
-or only what the cluster's objects state."""
+"""What was observed: an open path, a closed path, another event or action, or only the content of
+the cluster's objects."""
 
 Side = Literal["source", "target", "both"]
 
@@ -32,8 +32,8 @@ UNANSWERED = "got no answer"
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """An expectation's decision about a path; if it has a claim's name, a test's decision between
-    two nodes."""
+    """An expectation's decision about a path. A decision that names a claim is the test's decision
+    between two nodes."""
 
     source: str
     """The source's node; empty: the source is no pod."""
@@ -44,29 +44,28 @@ class Decision:
     """Names of the Windows builds of these nodes, each once
     (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
-    """The builds that the verdict is about: those of the end at which a policy is enforced, if it
-    is one end; else of both ends."""
+    """The builds that the verdict is about. If the policy is enforced at one end, these are the
+    builds of that end, else of both ends."""
     verdict: ClaimVerdict
     reason: str
     """One line that is understood without the rest."""
     halves: tuple[Half, ...]
-    """The kinds of expectations behind it, each once and sorted."""
+    """The kinds of observations behind the decision, each once and sorted."""
 
     expected: str = ""
     """The expected verdict, as messages write it (CONNECTED, TIMED_OUT, ...); several verdicts are
     joined with ``; ``, in the order of :attr:`observed`. Empty: no path and no fact was compared.
     """
     observed: str = ""
-    """The newest observation, in the same words."""
+    """The newest observation, in the form of :attr:`expected`."""
     enforced: tuple[str, ...] = ()
-    """The nodes that enforce the policies which the test has made; empty: it has made none."""
+    """The nodes that enforce the test's policies; empty: the test has applied none."""
     claim: str = ""
     """Empty: the decision of an expectation, which counts for every claim of its test. A decision
     that names a claim, or a claim and a part, counts only for these."""
     part: str = ""
     """The part of the claim that the test decides (a direction between operating systems, a path),
-    stable from run to run. For an expectation's own decision, the end of the part's name is
-    enough."""
+    stable from run to run. In an expectation's decision, the end of the part's name is enough."""
     test: str = ""
     """The test's node id."""
 
@@ -108,10 +107,11 @@ def decisions_about(
     """Return the decisions about the path from a pod to a target, one for each node with a pod
     behind the target.
 
-    A NodePort has one decision, for the called node, since that node's kube-proxy decides. If it is
-    a Linux node, its verdict counts for the backends' builds too, unless it is a failure: then
-    nothing shows that the backends cause it. ``enforced_at``: the end whose node enforces the
-    policy; at the target, policy is enforced on the backends' nodes. None: no policy decides.
+    A NodePort has one decision, for the called node, since that node's kube-proxy decides. If the
+    called node runs Linux, the verdict also counts for the backends' builds, unless the verdict is
+    a failure: nothing shows that the backends cause the failure. ``enforced_at``: the end whose
+    node enforces the policy; at the target, policy is enforced on the backends' nodes. None: no
+    policy decides.
     """
     backends = _backends(target)
     ends: Sequence[Workload | None] = [
@@ -144,7 +144,7 @@ def decisions_about(
 def decision_on(
     node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half, symptom: Symptom = ("", "")
 ) -> Decision:
-    """Decide about one node, without a pod of the suite."""
+    """Return the decision about one node, in which no pod of the suite takes part."""
     builds = (node.build,) if node.build else ()
     return Decision(
         source="",
@@ -179,5 +179,5 @@ def _about(source: Workload | None, target: Workload | None, enforced_at: Side) 
 
 
 def _half_of_symptom(words: str) -> str:
-    """Return one half of a symptom, without the separator of symptoms."""
+    """Return the expected or observed result as text without the separator of symptoms."""
     return words.replace("; ", ", ")

@@ -19,7 +19,7 @@ class Workload:
     """A running pod that can send or serve: identity, place, addresses.
 
     ``os`` is the OS of the node on which the pod runs, read from the Node, never from a selector.
-    ``uid`` and ``restarts`` show whether it is still the pod with which a check began.
+    ``uid`` and ``restarts`` show whether the pod is still the pod with which a check began.
     """
 
     namespace: str
@@ -39,8 +39,7 @@ class Workload:
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: it is not known."""
     ready_since: str = ""
-    """When its containers became ready (RFC 3339), by the kubelet's probes; empty: it is not known.
-    """
+    """When the kubelet's probes found its containers ready (RFC 3339); empty: it is not known."""
     is_ending: bool = False
     """A test has deleted the pod, and probes it during its grace period."""
 
@@ -100,7 +99,7 @@ class Target:
     path: Addressing
     backends: tuple[Workload, ...] = ()
     name: str = ""
-    """A name for messages: ``service/web`` or the like."""
+    """A name for messages, such as ``service/web``."""
     backend_port: int = 0
     """The port of the ``backends``; 0: the same as ``port``."""
     at: Workload | None = None

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explanation of a failed expectation, as a value: it is made once, and every output prints
-it."""
+"""The explanation of a failed expectation: a value, made once, that every output prints."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ LAYER = "layer"
 
 
 UNKNOWN = "not known"
-"""The beginning of the text of the line :data:`LAYER` if it names several causes, or none."""
+"""The first words of the line :data:`LAYER` if the line names several causes, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +26,17 @@ class Explanation:
     observed: str
     tries: int = 0
     seconds: float = 0.0
-    """s. The time from the first attempt to the last. 0 without an attempt: the result was read."""
-    since: str = ""
-    """UTC, RFC 3339: when the first of the newest equal observations began; empty: it is not known.
+    """s. The time from the first attempt to the last; 0: the result was read, without an attempt.
     """
+    since: str = ""
+    """UTC, RFC 3339: when the first of the newest observations with the same verdict began; empty:
+    it is not known."""
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are printed: ``because``, ``observed`` (the newest
     answer's own message), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
     prefix: str = ""
-    """The text of the first line between the claims and the path, for example that the path is a
-    control, or that a pod restarted."""
+    """The text in the first line before the path, for example that the path is a control, or that a
+    pod restarted."""
     cause: str = ""
     """The fault and its place, in words that several claims of a run may share: ``Felix does not
     run on windows-2019``."""
@@ -55,10 +55,10 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """Return ``POL-1: w1 to linux-2: expected TIMED_OUT, observed CONNECTED (3 tries, 1.2
-        s)``, and the path below.
+        """Return ``POL-1: w1 to linux-2: expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``.
 
-        If the cause is known, it replaces the nodes. If neither is known, the path does.
+        A known cause replaces the nodes (``w1 to linux-2``). If neither cause nor nodes are known,
+        the path replaces them; otherwise the path stands below the first line.
         """
         tried = (
             f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)"

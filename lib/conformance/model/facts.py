@@ -29,7 +29,8 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True)
 class Announced(Fact[str]):
-    """A fact about an announced value: ``as announced``, or the different value that was found."""
+    """A comparison with an announced or configured value: ``as announced``, or the different value
+    that was found."""
 
     wanted: str = ""
     """The announced value, for messages."""
@@ -57,11 +58,11 @@ class NodeFacts:
     """The label that marks a virtual node, which stands for machines of a cloud service; empty: the
     node is a machine."""
     felix: Fact[bool] | None = None
-    """Says with its source whether Felix should run on this Windows node; None: a Linux node, or
-    not read."""
+    """Whether Felix should run on this Windows node, with the source; None: the node runs Linux, or
+    this was not read."""
     felix_restarts: int | None = None
-    """The number of restarts of Felix in its pod on this node when the run began; None: it runs in
-    no pod, or was not read."""
+    """The number of restarts of Felix in its pod on this node when the run began; None: Felix runs
+    in no pod, or the number was not read."""
     unready: str = ""
     """Why the node is not Ready: status, reason and message of the condition, or a taint; empty: it
     is Ready."""
@@ -73,7 +74,7 @@ class NodeFacts:
     support direct server return."""
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """KB numbers of this Windows node's updates, separated by commas (``KB5044281``): from the
-    node's label or annotation, else the list that a run has read in Windows."""
+    node's label or annotation, or else from the list that a run has read in Windows."""
     cni: Fact[str] | None = None
     """The CNI plugin of this Windows node; None: it was not read, and the cluster's plugin
     counts."""
@@ -81,7 +82,7 @@ class NodeFacts:
     """The IPAM plugin of this node's pods; None: it was not read, and the cluster's plugin
     counts."""
     install: Fact[str] | None = None
-    """How Calico was installed on this Windows node; None: as on the other nodes, and the cluster's
+    """How Calico was installed on this Windows node; None: as on the other nodes, so the cluster's
     value counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """The plane of this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS
@@ -96,19 +97,19 @@ class NodeFacts:
     """Settings in which this Windows node may differ from others of its build: switches of HNS and
     VFP, .NET, LanguageMode, culture."""
     first_block: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
-    """The block that this Windows node had before its first pod; unknown: it had pods when the run
-    began."""
+    """The block that this Windows node had before its first pod; unknown if it had pods when the
+    run began."""
 
     @property
     def worker(self) -> bool:
-        """Return whether ordinary pods can run on it; a control-plane node may be reserved by a
-        taint."""
+        """Return whether ordinary pods can run on the node; a taint may reserve a control-plane
+        node."""
         kept = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in self.taints)
         return not (self.control_plane and kept)
 
     @property
     def without_calico(self) -> str:
-        """Return why Calico should not run on this node; empty: it should, or may."""
+        """Return why Calico should not run on this node; empty: Calico should run, or may run."""
         no_felix = self.felix.source if self.felix and self.felix.value is False else ""
         return self.virtual or no_felix
 
@@ -133,7 +134,7 @@ the distribution's agent (RKE2)."""
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything about one cluster that applicability and reports need."""
+    """All facts about one cluster that reports need, or that show whether a claim applies."""
 
     nodes: tuple[NodeFacts, ...]
     kubernetes_version: Fact[str]
@@ -150,8 +151,8 @@ class Facts:
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     apis_away: dict[str, str] = field(default_factory=dict)
-    """Group-versions that discovery lists although their server does not answer, each with the
-    error."""
+    """Map each group-version that discovery lists, but whose server does not answer, to the error.
+    """
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of Windows pods, or of Linux pods if there are no Windows nodes:
     ``calico-ipam``, ``host-local``, or a cloud's own."""
@@ -176,16 +177,16 @@ class Facts:
     kube_proxy_pods: Fact[bool] = Fact(None, "not known: not read")
     """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
     felix_overrides: dict[str, dict[str, Fact[str]]] = field(default_factory=dict)
-    """Map ``linux``, ``windows`` or ``node.NAME`` to fields of FelixConfiguration default, and each
-    field to the setting that overrides it there."""
+    """Map ``linux``, ``windows`` or ``node.NAME`` to a map from each field of FelixConfiguration
+    ``default`` that is overridden there to the overriding setting."""
     left_out: tuple[NodeFacts, ...] = ()
     """Nodes about which the run decides nothing: virtual nodes, and Windows nodes without Calico if
     other Windows nodes have it."""
 
     def calico_on(self, node: str) -> Fact[str]:
-        """Return the version of Calico on a node; for a Linux node whose version is not known, the
-        cluster's. Windows nodes that run Calico as services may have any other version (on AKS, the
-        version in the node's image)."""
+        """Return the version of Calico on a node; if a Linux node's version is not known, return
+        the cluster's. Windows nodes that run Calico as services may have any other version (on AKS,
+        the version in the node's image)."""
         own = self.calico_on_nodes.get(node)
         if own is None or (
             not own.known and node not in {item.name for item in self.by_os("windows")}
@@ -198,8 +199,8 @@ class Facts:
         return node.ipam or self.ipam
 
     def summed_up(self) -> Facts:
-        """Return the facts in which the Windows nodes' CNI plugin and IPAM count as the cluster's;
-        ``mixed`` if they differ."""
+        """Return the facts with the Windows nodes' CNI plugin and IPAM plugin as the cluster's; a
+        plugin is ``mixed`` if nodes differ."""
         windows = self.by_os("windows")
         return replace(
             self,
@@ -208,8 +209,8 @@ class Facts:
         )
 
     def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
-        """Return the facts with an additional reading of a node: a field of its NodeFacts,
-        ``calico`` or ``install``."""
+        """Return the facts with an additional reading of a node. ``name``: a field of NodeFacts, or
+        ``calico``."""
         if name == "install" and not self.install.known:
             return replace(self, install=fact)
         if name == "calico":
@@ -239,7 +240,8 @@ class Facts:
         return {}
 
     def with_windows(self, names: tuple[str, ...]) -> Facts:
-        """Return these facts with only the named Windows nodes, the same object each time."""
+        """Return these facts with only the named Windows nodes; equal ``names`` return the same
+        object."""
         if names not in self.derived:
             windows = tuple(node for node in self.by_os("windows") if node.name in names)
             nodes = (*self.by_os("linux"), *windows)
@@ -251,7 +253,7 @@ class Facts:
 
 
 def _together(facts: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:
-    """Return the nodes' facts as a single fact; unknown if any of them is."""
+    """Return the nodes' facts as a single fact; unknown if any node's fact is unknown."""
     unknown = next((fact for fact in facts if not fact.known), None)
     if unknown or not facts:
         return unknown or otherwise

@@ -12,15 +12,16 @@ from conformance.model.endpoint import OS
 
 @dataclass(frozen=True, kw_only=True)
 class Tries:
-    """The number of attempts in a direction until they were as expected to the end."""
+    """How many attempts some paths of a direction needed until all further attempts were as
+    expected."""
 
     direction: str
     """The operating systems of source and target, ``linux->windows``; ``linux->-`` if the target is
     no pod."""
     tries: int
-    """The number of attempts; 1: as expected from the first round on."""
+    """The number of the attempt from which on all were as expected; 1: every attempt was."""
     attempts: int
-    """The number of paths that needed this many attempts."""
+    """The number of these paths."""
     resent: int = 0
     """How often an attempt was sent again because the connection to the probe had broken."""
 
@@ -44,10 +45,10 @@ class Effect:
     first_correct: float
     """s. The time to the first right observation of the slowest path."""
     stable: float
-    """s. The time to the first right observation after which none was wrong."""
+    """s. The time to the first right observation after which no observation was wrong."""
     exposure: float | None = None
-    """s. The time to the last connection that was still established; 0: none was after the change.
-    Only for ``closed``."""
+    """s. The time to the last connection that was still established; 0: no connection was
+    established after the change. Only for ``closed``."""
 
 
 @dataclass(frozen=True, kw_only=True)

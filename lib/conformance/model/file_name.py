@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of files that are made from names of nodes, which may be longer than a file system
-allows."""
+"""Makes names of files from names of nodes, which may be longer than a file system allows."""
 
 from hashlib import sha256
 

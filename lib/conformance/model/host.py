@@ -36,11 +36,11 @@ class BgpHost:
     """The router's identifier and AS number; empty: there is none, or it is not known."""
     peers: tuple[BgpPeer, ...] = ()
     custom_routes: tuple[str, ...] = ()
-    """The networks that it announces."""
+    """The networks that the host announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the
-    id, then the message."""
+    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: first
+    the error's id, then its message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +78,15 @@ class HnsNetwork:
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
     management_address: str = ""
-    """The host's own address that the network is based on (ManagementIP); empty: it shows none."""
+    """The host's own address on which the network is based (ManagementIP); empty: HNS shows none.
+    """
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
-    """The network shows policies of any type; otherwise it is unknown which policies it lacks."""
+    """The network shows at least one policy. If it shows none, it is unknown which policies the
+    network lacks."""
     pods: bool = False
-    """KUBE_NETWORK names the network."""
+    """Felix' setting KUBE_NETWORK names the network as that of the pods."""
     updated: str = ""
     """UTC, RFC 3339: when HNS last changed the network, or created it; empty: HNS prints no time.
     """
@@ -106,7 +108,7 @@ class AclRule:
     remote_ports: str
     priority: int
     rule_type: str = ""
-    """``Switch``, or ``Host`` for the host's firewall; empty: HNS prints none."""
+    """``Switch``, or ``Host`` for the host's firewall; empty: HNS prints no type."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ class HnsEndpoint:
     network: str
     """The id of its network."""
     state: str = ""
-    """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints none."""
+    """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints no number."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything that HNS stores for the endpoint, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
@@ -146,7 +148,7 @@ class Vxlan:
 
     vni: int
     port: int
-    """UDP port that it sends to and listens on."""
+    """The UDP port to which the device sends, and on which it listens."""
     local: str = ""
 
 

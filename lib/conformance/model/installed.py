@@ -34,9 +34,8 @@ class Installed:
     kubelets: dict[str, str] = field(default_factory=dict)
     """Map each node to its kubelet's version."""
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
-    r"""Maps a Windows node to what may distinguish it from others of its build, as far as it was
-    read: ``KB``, ``Culture``, ``LanguageMode``, ``.NET Release``, ``hns\State HnsAclUpdateChange``.
-    """
+    r"""Maps a Windows node to the readings that may distinguish it from other nodes of its build:
+    ``KB``, ``Culture``, ``LanguageMode``, ``.NET Release``, ``hns\State HnsAclUpdateChange``."""
     unread: tuple[str, ...] = ()
     """Data that could not be read, and why."""
 

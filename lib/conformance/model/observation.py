@@ -8,8 +8,7 @@ from conformance.model.attempt import Attempt
 
 
 class Verdict(StrEnum):
-    """The outcome of an attempt.  A broken probe is not among them: that is an exception
-    (ProbeBroken)."""
+    """The outcome of an attempt. A broken probe is no outcome: it is an exception (ProbeBroken)."""
 
     CONNECTED = "CONNECTED"
     """Connected; for HTTP and UDP also answered."""
@@ -29,7 +28,7 @@ class Verdict(StrEnum):
     UNREACHABLE = "UNREACHABLE"
     """No route, or ICMP host or network unreachable."""
     PROHIBITED = "PROHIBITED"
-    """The source's own system forbade it (EACCES, EPERM, WSAEACCES)."""
+    """The source's own system forbade the attempt (EACCES, EPERM, WSAEACCES)."""
     RESOLVED = "RESOLVED"
     """DNS: an answer; ``answers`` holds it."""
     NO_SUCH_NAME = "NO_SUCH_NAME"
@@ -82,9 +81,11 @@ class Observation:
     """The address that the server received as its client's; empty if the server does not report it.
     """
     served_by: str = ""
-    """The pod that answered, as the server named itself; empty if it does not report its name."""
+    """The pod that answered, as the server named itself; empty if the server does not report its
+    name."""
     served_port: int = 0
-    """The port on which it answered, as the server reports it; 0: it does not report it."""
+    """The port on which the server answered, as the server reports it; 0: the server reports no
+    port."""
     status: int | None = None
     """The HTTP status."""
     body: bytes = b""

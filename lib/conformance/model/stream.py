@@ -32,7 +32,7 @@ class StreamVerdict(StrEnum):
     UNREACHABLE = "UNREACHABLE"
     """Never opened: no route."""
     PROHIBITED = "PROHIBITED"
-    """Never opened: the client's own system forbade it."""
+    """Never opened: the client's own system forbade the connection."""
     NO_ANSWER = "NO_ANSWER"
     """Connected, but no heartbeat came."""
 
@@ -93,8 +93,8 @@ class StreamState:
     server: StreamEnd
     target: Target
     recovered_after: float | None = None
-    """s.  From the client's first sign of an interruption until a new connection worked; None: none
-    did."""
+    """s. From the client's first sign of an interruption until a new connection worked; None: no
+    new connection worked."""
     recovery_tries: int = 0
 
     @property
@@ -103,7 +103,8 @@ class StreamState:
 
     @property
     def direction(self) -> str:
-        """Return ``linux to windows`` or the like; parts of claims about streams end with it."""
+        """Return ``linux to windows`` or the like. The names of parts of claims about streams end
+        with this text."""
         return f"{self.client.workload.os} to {self.server.workload.os}"
 
     @property

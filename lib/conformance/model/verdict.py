@@ -55,7 +55,8 @@ PRECEDENCE = (
 def precedence(kind: ClaimKind) -> tuple[ClaimVerdict, ...]:
     """Return :data:`PRECEDENCE` for a claim of this kind.
 
-    For a limitation or known issue, a build that still has it counts before a build that does not.
+    For a limitation or known issue, a build that still has the defect counts before a build that
+    does not.
     """
     if kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
         return PRECEDENCE

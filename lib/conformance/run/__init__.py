@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run without pytest: choice of the cluster, its lab, the folder that its processes share, the
-turns of exclusive tests, and the objects that tests receive."""
+"""The parts of a run that do not depend on pytest: the choice of the cluster, the run's lab, the
+folder that its processes share, and the objects that tests receive."""

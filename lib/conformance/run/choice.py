@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of the run's cluster, with its reason. It depends on the options only, and is made
-before anything is touched."""
+"""The choice of the run's cluster, with its reason. The choice depends on the options only, and is
+made before anything is touched."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ class Choice:
 
     how: How
     why: str
-    """The origin of the choice, for the header: an option, or that it is the default."""
+    """The origin of the choice, for the header: an option, or the default."""
     kubeconfig: Path | None = None
     """The kubeconfig; None with ``kubeconfig``: the files that KUBECONFIG names."""
     context: str | None = None
@@ -82,8 +82,8 @@ def choose(
 
 
 def _of_own_labs(profile: str | None, powershell: str | None) -> str:
-    """Return an option, as it was typed, that is only for the run's own lab; empty if none is
-    given."""
+    """Return an option, as the user typed it, that is only for the run's own lab; empty if no such
+    option is given."""
     if profile:
         return f"--lab-profile {profile}"
     return f"--lab-powershell {powershell}" if powershell else ""

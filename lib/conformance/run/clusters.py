@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the clusters that users name, and the run's own lab."""
+"""Opens the cluster that the user names, or the run's own lab."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
-"""Matches the part of a lab's ready line about a host outside its cluster that answers ping and
-HTTP."""
+"""Matches the part of a lab's ready line that names a host outside its cluster. This host answers
+ping and HTTP."""
 LOOK_EVERY = 2.0
 """s. The interval between two checks whether an API server that did not answer answers again."""
 EMULATED = "hybridlab.emulated"
@@ -140,7 +140,7 @@ class Clusters:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _usable(self, door: Kube, connection: Connection, settings: Settings) -> Facts:
-        """Return the facts of a cluster, after the changes of dead runs were restored.
+        """Return the facts of a cluster, after the changes that dead runs left were restored.
 
         Raise ClusterUnusable with every reason why no run can begin.
         """
@@ -171,8 +171,8 @@ class Clusters:
     def _recover(
         self, door: Kube, facts: Facts, connection: Connection, settings: Settings
     ) -> list[str]:
-        """Restore the changes of dead runs. Return the reasons why a change cannot, or may not, be
-        restored.
+        """Restore the changes that dead runs left. Return the reasons why a change cannot, or may
+        not, be restored.
 
         A run that only reads reports what it would restore.
         """
@@ -318,8 +318,8 @@ def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
 
 
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
-    """Return the facts with the version of Calico by which to judge, and the kind of evidence that
-    this cluster gives."""
+    """Return the facts with the version of Calico by which claims are judged, and the kind of
+    evidence that this cluster gives (lab or field)."""
     if settings.calico_version:
         version = Fact(settings.calico_version, "--calico-version")
         # the option counts for every node

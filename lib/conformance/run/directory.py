@@ -23,7 +23,7 @@ from conformance.model.file_name import file_name
 
 BEGUN = ".began"
 """Ending of the files in :attr:`RunDirectory.turns` that record the beginning of turns which block
-other tests; a process may die during such a turn."""
+other tests. The files are needed since a process may die during such a turn."""
 
 
 class RunDirectory:
@@ -35,7 +35,8 @@ class RunDirectory:
         self.locks = self.shared / "locks"
         """Empty files to flock: one per node, one for the cluster."""
         self.slots = self.shared / "slots"
-        """Empty files to flock: for each node, as many as execs may start at once."""
+        """Empty files to flock: for each node, a file for each exec that may start at the same
+        time."""
         self.plans = self.shared / "plans"
         """The plan of each worker, which is the same for all."""
         self.probing = self.shared / "probing"
@@ -43,23 +44,23 @@ class RunDirectory:
         self.images = self.shared / "images"
         """The images that each worker's pods ran."""
         self.late = self.shared / "late"
-        """How late the machine was (``conformance.probe.machine``)."""
+        """The delays of the suite's own machine (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
-        """When each test had its turn, one line each, once it is over (``.jsonl``)."""
+        """A line for each turn of a test that is over: when the test had its turn (``.jsonl``)."""
         self.watches = self.shared / "watches"
-        """The denials that are watched, an empty file for each."""
+        """An empty file for each denial that some process watches."""
         self.unrestored = self.shared / "unrestored"
         """The changes that exclusive tests may have left (``conformance.run.unrestored``)."""
         self.changes = self.shared / "changes"
-        """The changes that the run has made outside its own namespaces and not restored: open
-        journal entries, a file for each."""
+        """The changes that the run has made outside its own namespaces and not restored yet: a file
+        for each open journal entry."""
         self.alive = self.shared / "alive"
-        """A file that every process of the run keeps locked as long as it lives: what is left of a
-        dead run may be removed."""
+        """A file that every process of the run keeps locked as long as it lives. If the file is not
+        locked, the run is dead, and its remains may be removed."""
         self.attachments = path / "attachments"
         self._held: IO[str] | None = None
         self._before: Path | None = None
-        """The earlier target of ``latest``; None: there was none."""
+        """The earlier target of ``latest``; None: there was no ``latest``."""
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
@@ -118,7 +119,7 @@ class RunDirectory:
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
     def epoch(self) -> int:
-        """Return how many exclusive tests have ended: pods and agents from an earlier epoch must be
+        """Return how many exclusive tests have ended. Pods and agents from an earlier epoch must be
         checked again."""
         return (self.shared / "epoch").stat().st_size
 
@@ -129,10 +130,11 @@ class RunDirectory:
             file.write(b".")
 
     def once(self, name: str, work: Callable[[], object]) -> None:
-        """Do something once per run: the first process does it, the others wait for it and share
-        its result.
+        """Do ``work`` once per run: the first process does it, the other processes wait for it and
+        share its result.
 
-        Raise its error; in the other processes, raise EnvironmentBroken with the message.
+        Raise the error of ``work``; in the other processes, raise EnvironmentBroken with its
+        message.
         """
         with (self.locks / name).open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -150,7 +152,7 @@ class RunDirectory:
                 raise
 
     def take(self, name: str) -> bool:
-        """Return whether this process gets the named lock; no other process holds it then."""
+        """Try to take the named lock. Return whether this process has it now."""
         try:
             (self.watches / file_name(name)).touch(exist_ok=False)
         except FileExistsError:
@@ -165,7 +167,7 @@ class RunDirectory:
         write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:
-        """Return the records of workers that arrived so far."""
+        """Return the workers' records that exist so far."""
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
     def write_node_fact(self, name: str, node: str, fact: Any) -> None:
@@ -193,8 +195,8 @@ def write_whole(target: Path, content: Any) -> None:
 
 
 class Epoch:
-    """The epoch as one process knows it: values kept from test to test are checked again after an
-    epoch has ended."""
+    """The epoch as one process knows it. An exclusive test ends an epoch; then values that are kept
+    from test to test are checked again."""
 
     def __init__(self, run: RunDirectory | None) -> None:
         self._run = run

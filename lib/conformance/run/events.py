@@ -26,7 +26,7 @@ class Events:
         """Begin the file anew.  Raise UsageProblem."""
         self._file: TextIO | None = None
         self.problem = ""
-        """Why nothing more could be written: a full disk ends no run."""
+        """Why no further event could be written; a full disk does not end the run."""
         if path is None:
             return
         try:
@@ -35,7 +35,7 @@ class Events:
             raise UsageProblem(f"--events={path}: cannot be written: {error.strerror}") from error
 
     def write(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Write an event, unless that failed before."""
+        """Write an event, unless writing has failed before."""
         if self._file is None:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends each process soon and in order after SIGINT or SIGTERM, by which users and CI systems
-cancel.
+"""Ends each process soon and in order after SIGINT or SIGTERM, with which users and CI systems
+cancel a run.
 
 All waiting ends at that moment, in every thread; the cleanup has a short time of its own.
 """
@@ -18,8 +18,8 @@ INTERRUPTED = 2
 
 
 class Interruption:
-    """The signal handlers of a process, from its first contact with the cluster to the end of
-    pytest."""
+    """The signal handlers of a process; they are set from its first contact with the cluster to the
+    end of pytest."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -33,8 +33,8 @@ class Interruption:
         """The session's exit code, once it has ended."""
 
     def begin(self, *, worker: bool) -> None:
-        """Install the handlers.  Workers of xdist are ended by their controller, and receive only
-        Ctrl-C."""
+        """Install the handlers. A worker of xdist handles only Ctrl-C, since its controller ends
+        it."""
         self._worker = worker
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT,) if worker else (signal.SIGINT, signal.SIGTERM):
@@ -43,7 +43,7 @@ class Interruption:
     def end(self) -> None:
         """Restore the earlier handlers, and let no waiting thread keep the process alive.
 
-        Call this last: if such a thread is left after an interruption, or because the API server
+        Call this last. If a thread is left waiting after an interruption, or because the API server
         does not answer any more, the process ends here.
         """
         for number, before in self._before.items():

@@ -20,7 +20,8 @@ from conformance.timing import Deadline
 _USAGE = 4
 _ENVIRONMENT = 7
 SOURCES = str(Path(__file__).parents[2])
-"""The path of the lab's package if nothing is installed and only pytest knows the source root."""
+"""The path of the lab's package, needed if nothing is installed and only pytest knows the source
+root."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
@@ -110,7 +111,7 @@ class LabProcess:
             self._ready = -1
 
     def watch(self, lost: Callable[[str], object]) -> None:
-        """Report in one line if the lab ends by itself from now on, because the lab or this machine
+        """From now on, report in one line if the lab ends by itself because the lab or this machine
         lacks a resource."""
 
         def wait() -> None:
@@ -126,7 +127,7 @@ class LabProcess:
         )
         return (
             " ".join(map(str.strip, lines[begins:])) or "it printed nothing"
-        )  # each lack has a line
+        )  # the lab prints a line for each missing resource
 
     def _raise_ended(self) -> None:
         status = self._process.wait(self._timings.lab_end)

@@ -59,7 +59,7 @@ class Progress:
 
 
 class Alive:
-    """A thread that prints the present activity if the user has read nothing for a while.
+    """A thread that prints the present activity if nothing was printed for a while.
 
     Writes to a file descriptor around pytest's capturing, which other threads must not suspend.
     """
@@ -85,7 +85,7 @@ class Alive:
         self._silent = silent
         self._descriptor = os.dup(
             descriptor
-        )  # pytest closes its own at Ctrl-C, and another file gets that number
+        )  # pytest closes its own descriptor at Ctrl-C, and another file gets that number
         threading.Thread(
             target=self._watch, args=(every, self._descriptor), name="alive", daemon=True
         ).start()
@@ -94,7 +94,7 @@ class Alive:
         self._ended.set()
 
     def note_output(self) -> None:
-        """Record that the user has read something just now."""
+        """Record that something was printed just now."""
         self._last = time.monotonic()
 
     def doing(self, what: str) -> None:
@@ -104,7 +104,7 @@ class Alive:
             self._since = time.monotonic()
 
     def test_began(self, test: str) -> None:
-        """Record that a test began. News of the test is expected until it has ended."""
+        """Record that a test began. News of the test is expected until the test has ended."""
         self._tests[test] = time.time(), time.time()
 
     def note_news_of(self, test: str) -> None:
@@ -116,7 +116,7 @@ class Alive:
         self._tests.pop(test, None)
 
     def say(self, *lines: str) -> None:
-        """Print at once; may be called anywhere, since a signal's handler can interrupt
+        """Print at once. This may be called anywhere, even by a signal's handler that interrupts
         printing."""
         text = "\n".join(map(printing.line, lines))
         with suppress(OSError):  # the output has no reader any more
@@ -142,7 +142,7 @@ class Alive:
         return [f"[{time.time() - began:.0f} s] {test} runs" for test, (began, _) in running]
 
     def _name_silent(self, now: float) -> None:
-        """Print the name of each test without news. It is named again after the same time."""
+        """Print the name of each test without news for too long, and again after the same time."""
         for test, (began, received) in list(self._tests.items()):
             if now - received >= self._silent:
                 since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"

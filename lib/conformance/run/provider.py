@@ -28,7 +28,7 @@ class Connection:
     external_target: str | None = None
     """The external target that the cluster announces, ``ADDRESS[:PORT]``."""
     unverified: str = ""
-    """Why the API server's answers may come from another party; empty: they cannot."""
+    """Why the API server's answers may come from another party; empty: the server is verified."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,16 @@ class Inspection:
     reasons: tuple[str, ...] = ()
     """All reasons why a run is impossible here; empty: it is possible."""
     no_lock: str = ""
-    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
+    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: the lock can be
+    taken."""
     not_opted_in: str = ""
-    """Why the run may change nothing that the whole cluster shares; empty: it may."""
+    """Why the run may change nothing that the whole cluster shares; empty: the run may change it.
+    """
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map a Windows node to its pods of other owners' DaemonSets, which would lose their network
-    with a new HNS network; only for runs that may make such a network."""
+    """Map a Windows node to its pods of other owners' DaemonSets. A new HNS network would cut these
+    pods off; only runs that may make such a network read them."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the user does not have, keyed by the need for them
+    """Rights that the user lacks, keyed by the purpose that needs them
     (``conformance.facts.rights.NEEDS``)."""
     prepared: int = 0
     """The number of workers for which the cluster's owner has prepared namespaces; only with
@@ -68,7 +70,7 @@ class Lock(Protocol):
     """The lock that keeps other runs from disrupting the cluster."""
 
     lost: str
-    """How the lock was lost; empty if it was not."""
+    """How the lock was lost; empty if it was not lost."""
 
     def acquire(self) -> None:
         """Take the lock, and keep it. Raise ClusterUnusable."""
@@ -109,7 +111,7 @@ class Provider(Protocol):
         """Return the run's lock for this process; not yet taken."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """Return one line for each change of dead runs that is not restored, and the advice.
+        """Return one line for each change of dead runs that is not restored, and a line of advice.
 
         This is for a process that has just taken the run lock, perhaps from a dead run. Raise
         SuiteError.
@@ -117,13 +119,13 @@ class Provider(Protocol):
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove the objects that processes of the run have left on the cluster. Return one line
-        per object: that it is removed, or why it stays."""
+        per object: the object is removed, or why it stays."""
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
     ) -> PutBack:
-        """Restore, and verify, the changes that a process of the run (empty: any) could not restore
-        because it died.
+        """Restore and verify the changes that a dead process of the run did not restore. An empty
+        ``worker`` stands for all processes.
 
         Raise SuiteError.
         """
@@ -136,7 +138,7 @@ class Provider(Protocol):
         """
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
-        """Wait until the API server, which was given up, answers again. Return whether it does
+        """After the API server was given up, wait until it answers again. Return whether it does so
         ``within`` seconds."""
 
     def interrupt(self, seconds: float) -> None:
@@ -146,4 +148,4 @@ class Provider(Protocol):
         """
 
     def close(self) -> None:
-        """End the preparations; harmless without any, or if repeated."""
+        """End the preparations. Harmless if there are none, or if called twice."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of restoring: changes of tests outside the run's namespaces, as far as a process of the
-run knows."""
+"""The state of restoring the changes that tests made outside the run's namespaces, as far as a
+process of the run knows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,13 +31,13 @@ class Restoration:
         the changes of an earlier test, or of its own earlier attempt, were restored."""
 
         self.everywhere = False
-        """The problem affects tests of other nodes, too."""
+        """The problem of :attr:`not_put_back` also affects tests on other nodes."""
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
-        """Wrap the restoring of a test's changes. A failure also affects the tests after it.
+        """Wrap the restoring of a test's changes. A failure also affects the later tests.
 
-        ``everywhere``: it also affects tests that have other nodes to themselves.
+        ``everywhere``: a failure also affects tests that have other nodes to themselves.
         """
         try:
             yield
@@ -49,9 +49,9 @@ class Restoration:
     def put_back(self, worker: str = "") -> tuple[str, ...]:
         """Restore the changes that a dead worker left, and return one line for each change.
 
-        ``worker``: its id; empty, at the run's end: the changes of all processes of the run. Then
-        an API server that does not answer is tried again for a long time. Tests that wait for the
-        restoration go on afterwards. Only the controller calls this.
+        ``worker``: its id; empty, at the run's end: the changes of all processes of the run. At the
+        run's end, an API server that does not answer is tried again for a long time. Tests that
+        wait for the restoration go on afterwards. Only the controller calls this.
         """
         run = self.run
         done = self._put_back_once(worker)
@@ -82,7 +82,7 @@ class Restoration:
                 done = self._put_back_once(
                     worker, check=run.lock().check
                 )  # under the lock, since another run may have restored them meanwhile
-            # the report is still written, and names the changes that stay
+            # after Ctrl-C the report is still written, and names the changes that stay
             except KeyboardInterrupt:
                 break
         self.epoch.advance()  # a living worker would have done this

@@ -50,8 +50,8 @@ class Run:
     uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
     """A context in which printed text reaches the user."""
     workers: str = ""
-    """How many workers ``-n auto`` chose, or would choose if the user typed a larger number, and
-    why; empty: the user's number is used."""
+    """The number of workers that ``-n auto`` chose, and why. If the user typed a larger number, the
+    number that ``-n auto`` would choose. Empty: the user's number is used."""
     began: float = field(default_factory=time.monotonic)
     """When the run began, in seconds of the machine's monotonic clock, which all its processes
     share."""
@@ -113,7 +113,8 @@ class Run:
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
-        """Raise if the facts forbid the run; then no folder is left behind."""
+        """Run the check, which raises if the facts forbid the run; after an error, leave no folder
+        behind."""
         assert self.inspection is not None  # the caller has opened the run
         assert self.directory is not None
         try:
@@ -216,9 +217,8 @@ class Run:
 
     @property
     def over(self) -> str:
-        """Return one line once the time limit for beginning tests has passed; empty before, or
-        without a limit.
-        """
+        """Return one line once the time limit for beginning tests has passed; empty before it, or
+        without a limit."""
         minutes = self.settings.max_minutes
         if minutes is None or time.monotonic() - self.began < minutes * 60:
             return ""
@@ -226,7 +226,7 @@ class Run:
 
     @property
     def lost(self) -> str:
-        """Return how the lock was lost; empty while it was not."""
+        """Return how the lock was lost; empty if it was not lost."""
         return self._lock.lost if self._lock else ""
 
     def interrupt(self) -> None:
@@ -240,8 +240,8 @@ class Run:
 
     @property
     def stays(self) -> bool:
-        """Return whether the run's objects are left on the cluster: the user wants it, or they end
-        with the run's own lab."""
+        """Return whether the run's objects are left on the cluster: because the user wants it, or
+        because they end with the run's own lab."""
         return self.choice.own_lab or self.settings.keep
 
     def clean_up(self) -> list[str]:
@@ -307,7 +307,8 @@ def with_external_target(connection: Connection | None, settings: Settings) -> S
 
 
 def check_timings(timings: Timings, facts: Facts) -> None:
-    """Raise UsageProblem if emulated nodes were measured for a run on real nodes."""
+    """Raise UsageProblem if the timings were measured on emulated nodes, and the run is on real
+    nodes."""
     if timings.measured_on_lab and facts.evidence != "lab":
         raise UsageProblem(
             f"{timings.measured_on_lab}: it was measured on the emulated nodes of a lab, and real "
@@ -317,7 +318,8 @@ def check_timings(timings: Timings, facts: Facts) -> None:
 
 
 def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
-    """Raise UsageProblem if there is no node that an option names; empty: none was named."""
+    """Raise UsageProblem if an option names a node that does not exist. An empty name stands for no
+    node."""
     for name in names:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
@@ -334,8 +336,8 @@ def check_own_node(name: str, own: OwnPod | None) -> None:
 
 
 def check_selector(selector: str, facts: Facts) -> None:
-    """Raise UsageProblem if no node has the labels that ``--node-selector`` names; empty: none were
-    named."""
+    """Raise UsageProblem if no node has the labels that ``--node-selector`` names. An empty
+    selector names none."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
         alike = sorted(

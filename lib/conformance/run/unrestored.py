@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Marks of exclusive turns in the run's folder, until their changes are restored and verified.
 
-A mark is made under its turn's locks and removed before the locks are released. If a process gets
-its turn and finds a mark, the mark is from a worker that died, or from a test whose changes could
-not be restored. The process that the user started restores the changes of a dead worker. Until
-then, the result of another test would not be about the cluster.
+A mark is made while the test holds the locks of its turn, and removed before the locks are
+released. Therefore a mark that a later turn finds is from a worker that died, or from a test whose
+changes could not be restored. The process that the user started restores the changes of a dead
+worker. Until then, the result of another test would not be about the cluster.
 """
 
 import json
@@ -48,7 +48,7 @@ class Unrestored:
     """The marks of a run, as one of its processes finds them.
 
     ``within``: seconds for which a test waits until a dead worker's changes are restored; a process
-    waits so only once for each mark.
+    waits that long only once for each mark.
     """
 
     def __init__(self, folder: Path, *, within: float) -> None:

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories: policies over time, event by event, with the oracle's expectation after each event."""
+"""Stories: a set of policies, followed by events. The oracle (a model of Calico's policies)
+computes the expected results after each event."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs random stories for a limited time; the shortest that shows a difference is stored as a
-file."""
+"""Runs random stories for a limited time. The shortest story in which the cluster differs from the
+oracle is stored as a file."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ MOST = 100_000
 
 
 class TimeOver(BaseException):
-    """The time of a search is over. It is not an Exception, since hypothesis would take that for a
-    difference."""
+    """The time of a search is over. The class is no Exception, since hypothesis would take an
+    Exception for a difference."""
 
 
 @dataclass
@@ -49,13 +49,14 @@ class Exploring:
     _repeated: int = 0
     _because: str = field(default="")
     _known: dict[str, Nonconformance | None] = field(default_factory=dict)
-    """Map each story's file to its result, since hypothesis tries some stories again."""
+    """Map the text of each story's file to the story's result, since hypothesis tries some stories
+    again."""
 
     def holds(self, *, because: str) -> None:
         """Expect every random story to be as the oracle says.
 
-        Raise the first line and evidence of the shortest story with a difference. The report has
-        its file, and how often the difference occurred again.
+        Raise the failure of the shortest story with a difference. The report has the story's file,
+        and how often the difference occurred again.
         """
         self._because = because
         self._end = self.first.clock.monotonic() + 60 * self.minutes
@@ -70,7 +71,7 @@ class Exploring:
                 report_multiple_bugs=False,
             )(given(stories())(self._try))
         )
-        # a difference is stored when it is found, so these errors need no report
+        # differences are stored when they are found, so these errors need no report
         with suppress(Nonconformance, HypothesisException, TimeOver):
             search()
         sink = self.first.context.sink
@@ -107,8 +108,8 @@ class Exploring:
         raise failed
 
     def _run(self, story: Story) -> Nonconformance | None:
-        """Return the difference that a story shows; None: everything was as expected, or nothing is
-        known."""
+        """Return the difference that a story shows; None: everything was as expected, or the story
+        had no verdict."""
         try:
             replace(self.first, story=story, world=story.world, replay=self._replay).holds(
                 because=self._because
@@ -121,8 +122,8 @@ class Exploring:
         return None
 
     def _ends_felix(self, story: Story) -> bool:
-        """Return whether a story would end Felix on a Windows node, as some releases of Felix end
-        at some policies."""
+        """Return whether a story would end Felix on a Windows node: some policies make some
+        releases of Felix end."""
         seats = self.first.ground.seats
         spaces = {space: seats.namespaces[space] for space in SPACES}
         for scene in story.scenes():
@@ -144,7 +145,8 @@ class Exploring:
         return f"{product.command()} --story={self._file}"
 
     def _keep(self, story: Story, failed: Nonconformance) -> None:
-        """Store a story with a difference; each further one that hypothesis finds is simpler."""
+        """Store a story with a difference in place of the previous one; hypothesis finds simpler
+        and simpler stories."""
         self._shortest = (story, failed)
         text = written(story)
         self._file.write_text(text, encoding="utf-8")

@@ -29,7 +29,7 @@ class StoryFile:
 
     @property
     def part(self) -> str:
-        """Return the part of its claims that it decides: ``story: who comes back``."""
+        """Return the part of its claims that the story decides: ``story: who comes back``."""
         return f"story: {self.world.name.replace('-', ' ')}"
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A story on a cluster: each event is made to happen; after it, every pair of pods is expected to
-be as the oracle says."""
+"""A story on a cluster: makes each event happen, and then expects every pair of pods to be as the
+oracle says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ class InStory(InWorld):
     members: Members
 
     def holds(self, *, because: str) -> None:
-        """Expect every pair of seats to be as the oracle says, at rest and after each event.
+        """Expect every pair of seats (the story's pods) to be as the oracle says, at rest and after
+        each event.
 
         Raise Nonconformance with the event, the pair, the expectation, its rule and the
         observation; and the errors of worlds and events.

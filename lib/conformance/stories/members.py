@@ -3,8 +3,8 @@
 them.
 
 Everything is done as users and kubelets do it: objects are written and deleted, pods are evicted,
-and a ConfigMap holds the words for which their probes and init containers wait. A pod's status is
-only read.
+and a ConfigMap holds the words for which the members' probes and init containers wait. The status
+of a pod is read and never written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Members:
     placement: Placement
     seats: Seats
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Labels of members that the story changed, as worlds write them."""
+    """Labels of members that the story changed, in the form of world files."""
     last: bool = False
     """The members end slowly in the story, so they have a hook that delays their end."""
     fail: bool = False
@@ -77,7 +77,7 @@ class Members:
 
     def act(self, event: str) -> None:
         """Make an event happen, and return once it has taken effect. Raise EnvironmentBroken if it
-        does not take effect in time, and the errors of changes."""
+        does not take effect in time, or the error of a change."""
         acts: dict[str, Callable[[], None]] = {
             "again": self._again,
             "replaced": self._replaced,
@@ -160,8 +160,8 @@ class Members:
     def _restarted(self) -> None:
         """Have the kubelet restart every member's container.
 
-        The container is unready meanwhile, since it is ready again only once its probes read the
-        word that ends the restarts.
+        Meanwhile the container is unready: it becomes ready only once its probes read the word that
+        ends the restarts.
         """
         self._each(self._restart)
 
@@ -173,7 +173,7 @@ class Members:
         self._taken(node, "ready", pod_state.is_ready)
 
     def _ending(self) -> None:
-        """Delete members that have a long preStop hook. They became unready before."""
+        """Make the members unready, and then delete them; a long preStop hook delays their end."""
         self._each(lambda node: self._write(node, ready="no", lasts="yes"))
         self._all("unready", _is_unready)
         for name, pod in self.seats.member_pods.items():
@@ -186,7 +186,7 @@ class Members:
         self._over("Succeeded", ends="yes")
 
     def _over(self, phase: str, **words: str) -> None:
-        """Make every member's container end by the words that it waits for; it is not started
+        """Write the words at which every member's container ends; the kubelet does not start it
         again."""
         self._each(lambda node: self._write(node, **words))
         self._each(
@@ -218,7 +218,7 @@ class Members:
         why = "the words that a story's pod waits for"
         changes = self.deployer.changes
         changes.apply(made, why, namespace=self.namespace)
-        # the changed annotation makes its kubelet read the words again
+        # the changed annotation makes the member's kubelet read the words again
         if node.name in self.seats.members:
             changes.patch(
                 self._reference(node.name), {"metadata": {"annotations": {TOLD: str(words)}}}, why
@@ -265,7 +265,7 @@ class Members:
                 done.result()
 
     def _all(self, what: str, enough: Callable[[Obj], bool]) -> None:
-        """Update the pod of every member, once ``enough`` holds for each."""
+        """Wait until ``enough`` holds for every member's pod, and record the pods as members."""
         self._each(lambda node: self._taken(node, what, enough))
         seats = self.seats.members
         self.seats.members = {name: seats[name] for name in self._nodes if name in seats}

@@ -23,8 +23,8 @@ ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
 """NOT_APPLICABLE is also acceptable, but only if a gate's set names the condition."""
 
 UNDECIDED = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
-"""Verdicts that decide nothing about the cluster; together with "not selected" they leave a gate
-incomplete."""
+"""Verdicts that decide nothing about the cluster; a claim with such a verdict, or a claim that was
+not selected, leaves a gate incomplete."""
 
 Turn = Literal["worse", "better", "undecided now", "decided now", "same"]
 """The change of a claim between two reports."""
@@ -32,7 +32,7 @@ Turn = Literal["worse", "better", "undecided now", "decided now", "same"]
 
 def acceptable(kind: ClaimKind, verdict: ClaimVerdict) -> bool:
     """Return whether a gate passes a claim of this kind with this verdict; NOT_APPLICABLE is
-    decided elsewhere."""
+    decided elsewhere (see :data:`ACCEPTABLE`)."""
     return verdict in ACCEPTABLE[kind]
 
 
@@ -50,11 +50,12 @@ class BuildVerdict:
     verdict: ClaimVerdict
     reason: str
     places: tuple[str, ...]
-    """The build; empty: the verdict is about no build, so no waiver for a build accepts it."""
+    """The build. An empty name: the verdict is about no build, so no waiver for a build accepts it.
+    """
 
 
 def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
-    """Return the verdicts of a part's tests for a Windows build; empty without any.
+    """Return the verdicts of a part's tests that count for a Windows build.
 
     A decision between Linux nodes, or about the cluster as a whole, counts for every build.
     """
@@ -66,7 +67,7 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
             if not decision.about or build in decision.about
         )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
-            # The verdict comes from the test's end, which concerns no node.
+            # No decision has this verdict: it is about the test as a whole, and about no node.
             found.append(BuildVerdict(result.verdict, result.reason, ("",)))
     return found
 
@@ -89,9 +90,9 @@ def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None)
     """Return how a claim's verdict changed. ``before`` and ``now``: None if it was not selected.
 
     A claim becomes worse if its verdict is not acceptable now (VIOLATED, UNMET), and was acceptable
-    or undecided before. A claim that is only not decided any more is listed separately, since this
-    shows nothing about the cluster. CONFIRMED and NOT_OBSERVED of a claim that "can happen" count
-    as equal.
+    or undecided before. A claim that was decided before and is undecided now is listed separately,
+    since this shows nothing about the cluster. CONFIRMED and NOT_OBSERVED of a claim that "can
+    happen" count as equal.
     """
 
     def good(verdict: ClaimVerdict | None) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that ran more than once (pytest-rerunfailures): its worst attempt counts, and it is FLAKY.
+"""A test that ran more than once (pytest-rerunfailures): its worst attempt counts. If the attempts
+disagree, the test is FLAKY.
 
 A second attempt never hides an observation: a path that is closed every other time does not count
 as open.
@@ -19,7 +20,8 @@ FLAKY = "FLAKY"
 
 
 def unanswered(tests: Sequence[TestOutcome]) -> str:
-    """Return a note about paths that are CONFIRMED after unanswered attempts; empty: none."""
+    """Return a note about paths that are CONFIRMED after unanswered attempts; empty: there are no
+    such paths."""
     found = [
         f"{result.claim}, {decision.source} -> {decision.target}"
         for test in tests
@@ -62,7 +64,7 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
 def silenced(
     test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str
 ) -> TestOutcome:
-    """Return the outcome of a planned test whose end was not reported.
+    """Return the outcome of a planned test without a report of its end.
 
     ``crash``: how its worker died; empty: no worker died, and ``ended`` is the reason.
     """
@@ -86,8 +88,8 @@ def of_planned(
     """Return the outcome that counts for a planned test.
 
     ``outcome``: the reported outcome; None: nothing was reported. ``silent``: the outcome for a
-    test without a report. It also counts if the test crashed and was tried again. ``before``: the
-    outcome from before the test's worker died.
+    test without a report (:func:`silenced`); after a crash it also counts if the test was run again
+    and then reported. ``before``: the outcome from before the test's worker died.
     """
     if outcome:
         return merged([*([before] if before else []), silent, outcome]) if silent.ran else outcome

@@ -33,7 +33,7 @@ from conformance.verdicts.acceptable import UNDECIDED, about_the_cluster
 from conformance.verdicts.decisions import by_build, over_builds
 
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-"""The words for readers about each half of a confirmed decision."""
+"""The words that reports use for each half of a confirmed decision."""
 NO_TEST = "there is no test for it yet"
 BY_HAND = "no program can decide it"
 NOT_OBSERVABLE = NotObservable.BEGINS
@@ -41,7 +41,7 @@ NOT_OBSERVABLE = NotObservable.BEGINS
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutcome:
-    """The outcome of a test, with the outcome of each claim that it decides."""
+    """The outcome of a test, with its results for claims."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -54,7 +54,7 @@ class TestOutcome:
     """UTC, RFC 3339; empty: not known."""
     seconds: float = 0.0
     waited: float = 0.0
-    """s. The wait for its turn, which is not part of its duration."""
+    """s. The time that the test waited for its turn; this is not part of its duration."""
     exclusive: str = ""
     """Its exclusive resource: ``node NAME`` or ``cluster``; empty: none."""
     attempts: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class ClaimOutcome:
     reason: str
     remedy: str = ""
     decided: tuple[str, ...] = ()
-    """Parts with a verdict, if other parts have none."""
+    """Parts with a verdict; empty unless other parts have none."""
     missing: tuple[str, ...] = ()
     """Parts without a verdict."""
     builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class ClaimOutcome:
     on any build."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
-    """Known issues that may explain why it is VIOLATED (:func:`explained`)."""
+    """Known issues that may explain why the claim is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
     """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
     from a stored report."""
@@ -105,7 +105,8 @@ class ClaimOutcome:
     flaky: bool = False
     """The attempts of at least one of its tests disagree."""
     share: str = ""
-    """How much of it a quick run decides, ``in 2 of 14 parts``; empty: all, or no quick run."""
+    """How much of the claim a quick run decides, ``in 2 of 14 parts``; empty: all of it, or the run
+    was not quick."""
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -148,7 +149,7 @@ def on_builds(
 ) -> str:
     """Return the text of :attr:`ClaimOutcome.on_builds` for a claim of a given kind."""
     found = by_key((verdict, build) for build, verdict in builds.items())
-    if verdict not in found:  # the verdict comes from a test's end, which concerns no build
+    if verdict not in found:  # the verdict is about a test as a whole
         return ""
     if list(found) == [verdict]:
         return f"on {', '.join(builds)}"
@@ -164,8 +165,8 @@ def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
 def claim_outcomes(
     claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
 ) -> tuple[ClaimOutcome, ...]:
-    """Return one outcome per claim of the catalog. ``whole``: nothing narrowed the selection;
-    missing claims have no test."""
+    """Return one outcome per claim of the catalog. ``whole``: no option narrowed the selection, so
+    a claim without results has no test."""
     by_claim = by_key(
         (ident, test)
         for test in tests
@@ -190,8 +191,8 @@ def claim_outcomes(
 
 
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
-    """Return known issues that may explain each decision of a VIOLATED claim; none if a decision
-    matches none."""
+    """Return known issues that may explain a VIOLATED claim. If one of its VIOLATED decisions
+    matches no known issue, return none."""
     wrong = [
         [
             (each, result.reason)
@@ -239,8 +240,8 @@ def _parts(results: Iterable[ClaimResult]) -> tuple[str, ...]:
 
 
 def decides(decision: Decision, claim: Claim) -> bool:
-    """Return whether a decision counts for the claim. That something can happen is shown only by a
-    decision in which it happened."""
+    """Return whether a decision counts for the claim. For a claim that something can happen, only a
+    decision in which it happened is CONFIRMED."""
     shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN
 
@@ -268,8 +269,8 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
 
 def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
-    """Return why the half of a claim that changes something decided nothing; empty: it did, or
-    there is no such half."""
+    """Return why the half of a claim that changes something decided nothing; empty: it decided
+    something, or the claim has no such half."""
     decided = [result for result in results if about_the_cluster(result.verdict)]
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""
@@ -304,9 +305,9 @@ def _untested(claim: Claim, applies: Applicability | None, *, whole: bool) -> Cl
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:
     """Return the run's exit code (0 to 7) from its tests and pytest's own status.
 
-    3 and 4 are pytest's own; 7 comes from a machine that lacks a resource. A violated claim has
-    precedence over everything except an interruption by the user (``by_user``: status 2 comes from
-    Ctrl-C, not from -x under xdist).
+    The codes 3 and 4 are pytest's own; 7 means that the machine lacks a resource. A violated claim
+    has precedence over everything except an interruption by the user (``by_user``: pytest's status
+    2 is due to Ctrl-C, and not to -x under xdist).
     """
     if pytest_status in (3, 4) or (pytest_status == 2 and by_user):
         return pytest_status

@@ -18,13 +18,13 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""The order in which verdicts about one pair of nodes count. A pair may have an expected path as
-well as a limitation."""
+"""The order in which verdicts about one pair of nodes count. It differs from the order for claims,
+since a pair may have an expected path as well as a limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Return a decision for each pair of nodes: the verdict that counts most between them, with all
-    halves."""
+    """Return one decision for each pair of nodes, with the verdict that counts most and the halves
+    of all decisions about the pair."""
     found: dict[tuple[str, str], Decision] = {}
     for item in decisions:
         key = item.source, item.target
@@ -78,7 +78,7 @@ def over_builds(
     has is not LIFTED.
 
     Within a build LIFTED has precedence over CONFIRMED: the control that makes LIFTED credible is
-    CONFIRMED, too. ``builds``: the decisions for each (:func:`by_build`).
+    CONFIRMED, too. ``builds``: the verdict for each build (:func:`by_build`).
     """
     verdict = next(item for item in PRECEDENCE if item in verdicts)
     still_there = ClaimVerdict.CONFIRMED in builds.values()
@@ -86,7 +86,7 @@ def over_builds(
 
 
 def _blamed(decision: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Return the builds that a decision counts for."""
+    """Return the builds for which a decision counts."""
     if decision.verdict not in WRONG or len(decision.about) < 2:
         return decision.about
     for suspect, other in ((decision.source, decision.target), (decision.target, decision.source)):

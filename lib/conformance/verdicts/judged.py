@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test's result about a claim, made of its decisions, for each build; without decisions it is
-never CONFIRMED."""
+"""The result of a test for a claim, computed from the test's decisions about each build. A result
+without decisions is never CONFIRMED."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 def judged(
     claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]
 ) -> ClaimResult:
-    """Return the result of a test for one claim and part, whether the test ran or broke before.
+    """Return the result of a test for one claim and part, also if the test broke before it ran.
 
     ``builds``: Windows builds that the part must cover, with a node of each; uncovered builds are
     NOT_RUN.
@@ -54,9 +54,9 @@ def judged(
 
 
 def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
-    """Return the finding from a test's exception that counts for a claim and part, if any.
+    """Return the finding from a test's exception if it counts for a claim and part, else None.
 
-    None if decisions that name claims have recorded the same verdict, because they show which
+    The finding does not count if decisions that name claims have the same verdict: they show which
     claims and parts it concerns.
     """
     raised = statement.raised
@@ -66,7 +66,7 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
         return raised
     of_claims = [decision for decision in statement.decisions if decision.claim]
     own = any(decision.claim == claim.id and _is_about(decision, part) for decision in of_claims)
-    if own and statement.in_body:  # the claim was decided apart from the test's other claims
+    if own and statement.in_body:  # the test decided this claim separately
         return None
     # The exception only repeats the worst of the decisions that name claims.
     by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(
@@ -135,10 +135,10 @@ def _decisions(
 
 
 def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the Windows builds that a decision counts for, limited to ``builds``.
+    """Return the Windows builds for which a decision counts, limited to ``builds``.
 
-    If there are none, return the builds of both ends, limited in the same way; if there are none of
-    these either, all builds that the decision is about.
+    If the limit leaves none, return the builds of both ends, limited in the same way. If it leaves
+    none of these either, return all builds that the decision is about.
     """
     for candidates in (decision.about, decision.builds):
         if fits := tuple(build for build in candidates if build in builds):
@@ -149,7 +149,7 @@ def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
 def _unreached(
     claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
 ) -> list[Decision]:
-    """Return a NOT_RUN decision for each build that the part must cover and did not.
+    """Return a NOT_RUN decision for each build that the part must cover and did not cover.
 
     Empty if no decision is about a build.
     """

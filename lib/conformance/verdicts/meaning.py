@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of a single observation: an exception, the end of a path, or whether something
-happened.
+"""The verdict of a single observation: an exception, the result of a path, or an event that did or
+did not happen.
 
 It imports only exceptions and values, so every package with an observation can use it.
 """
@@ -24,8 +24,8 @@ def of_error(error: BaseException) -> ClaimVerdict:
 
 
 def of_failure(error: BaseException) -> ClaimVerdict:
-    """Return the verdict of an exception for a path or node; INCONCLUSIVE if it is not about the
-    cluster."""
+    """Return the verdict of an exception for a path or node; INCONCLUSIVE if the exception is not
+    about the cluster."""
     verdict = of_error(error)
     return (
         verdict
@@ -35,16 +35,16 @@ def of_failure(error: BaseException) -> ClaimVerdict:
 
 
 def of_path(*, held: bool, wavered: bool, wrong: bool) -> ClaimVerdict:
-    """Return the verdict of a path: it ``held``, perhaps with wavering; it is ``wrong``; or
-    neither."""
+    """Return the verdict of a path that ``held`` (although it may have ``wavered``), that is
+    ``wrong``, or of which neither is certain."""
     if held:
         return ClaimVerdict.INCONCLUSIVE if wavered else ClaimVerdict.CONFIRMED
     return ClaimVerdict.VIOLATED if wrong else ClaimVerdict.INCONCLUSIVE
 
 
 def of_demand(*, met: bool, explained: bool) -> ClaimVerdict:
-    """Return the verdict of a path for a requirement; ``explained``: another fault is known to
-    explain it."""
+    """Return the verdict of a path for a requirement; ``explained``: another fault explains that
+    the requirement is not ``met``."""
     if met:
         return ClaimVerdict.CONFIRMED
     return ClaimVerdict.INCONCLUSIVE if explained else ClaimVerdict.UNMET
@@ -67,21 +67,22 @@ def of_absence(*, expected: bool) -> ClaimVerdict:
 
 
 def of_chance(happened: bool | None) -> ClaimVerdict:
-    """Return the verdict of something that can happen; None: nothing shows whether it did."""
+    """Return the verdict of an event that can happen; ``happened`` is None if nothing shows whether
+    it did."""
     if happened is None:
         return ClaimVerdict.NOT_RUN
     return ClaimVerdict.CONFIRMED if happened else ClaimVerdict.NOT_OBSERVED
 
 
 def of_witness(verdict: ClaimVerdict, *, lost: bool) -> ClaimVerdict:
-    """Return the verdict of a limitation by its witness; ``lost``: the witness no longer shows
-    anything."""
+    """Return the verdict of a limitation, or INCONCLUSIVE if its witness is ``lost`` and no longer
+    shows anything."""
     return ClaimVerdict.INCONCLUSIVE if lost else verdict
 
 
 def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVerdict:
-    """Return the verdict of a pair of seats in a world. It ``held``, or else was checked once more
-    in a new run of the world.
+    """Return the verdict of a pair of seats in a world (a set of policies). A pair that is not
+    ``held`` was checked once more in a new run of the world.
 
     ``sure``: the first and the second answer together decide something; ``again``: the pair held
     the second time; ``limitation``: documents say that a pair differs from the policies' promise.
@@ -94,8 +95,8 @@ def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVe
 
 
 def of_waived(beside: Collection[ClaimVerdict]) -> ClaimVerdict:
-    """Return a test's verdict for the exit code once a violation is waived; ``beside``: its other
-    verdicts."""
+    """Return a test's verdict for the exit code once a violation is waived; ``beside``: the test's
+    other verdicts."""
     return (
         ClaimVerdict.INCONCLUSIVE if ClaimVerdict.INCONCLUSIVE in beside else ClaimVerdict.CONFIRMED
     )

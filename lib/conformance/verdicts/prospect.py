@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts of a test's parts that are known before it runs: not applicable to this cluster, or
-not decidable."""
+"""The verdicts of a test's parts that are known before the test runs: the part does not apply to
+this cluster, or cannot be decided."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,8 +28,8 @@ class ClaimPart:
     part: str = ""
     active: bool = False
     alone_on: OS | None = None
-    """The operating system of the nodes that a node-exclusive part has to itself; None: as the
-    catalog says."""
+    """The operating system of the nodes that a node-exclusive part has to itself; None: the catalog
+    decides."""
     applies: Conditions = ALL
     """The clusters to which the part applies, among those of the claim."""
     provisional: bool = False
@@ -43,10 +43,10 @@ class ClaimPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """Says whether a test runs on this cluster, and if not, why."""
+    """The prospect of a test on this cluster: it runs, or the reason why it does not run."""
 
     verdict: ClaimVerdict | None = None
-    """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
+    """None: the test runs; else NOT_APPLICABLE or NOT_RUN."""
     reason: str = ""
     remedy: str = ""
     inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def applying(
 def not_run(
     test: str, parts: Iterable[ClaimPart], prospect: Prospect, evidence: str
 ) -> tuple[ClaimResult, ...]:
-    """Return the results of a test that does not run, or has an unreported outcome."""
+    """Return the results of a test that does not run, or whose outcome was not reported."""
     shown = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
     return tuple(
         ClaimResult(

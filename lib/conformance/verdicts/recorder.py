@@ -33,10 +33,10 @@ class Recorder:
         self._statement.figures = figures
 
     def decided(self, *decisions: Decision) -> None:
-        """Store an expectation's decisions: for each claim and part of the test, or for the named
-        one.
+        """Store an expectation's decisions. A decision counts for the claim and part that it names,
+        or else for each claim and part of the test.
 
-        Nothing is CONFIRMED before the test's body runs, or after it.
+        Before and after the test's body, CONFIRMED is not stored.
         """
         for item in decisions:
             for claim in self._meant(item.claim):
@@ -45,7 +45,7 @@ class Recorder:
         self._statement.keep(item for item in decisions if item.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
-        """Record that something that "can happen" did not happen, although a witness shows that its
+        """Record that an event that "can happen" did not happen, although a witness shows that its
         cause took effect."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.NOT_OBSERVED, item)

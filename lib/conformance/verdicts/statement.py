@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of an exception for the claims of its test. Pure; ``judge`` has the hooks that use
-it."""
+"""The meaning of an exception for the claims of its test. Pure; the hooks that use this module are
+in ``judge``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,14 +25,15 @@ class Statement:
     """The finding from its exception; None: nothing was raised, so the decisions of its
     expectations count (:mod:`conformance.verdicts.judged`)."""
     in_body: bool = False
-    """The exception was raised by its body."""
+    """The test's body raised the exception."""
     special: dict[str, Finding] = field(default_factory=dict)
     """Map a claim (empty: all claims of the test) to LIFTED, NOT_OBSERVED or ADVISED, with the
     reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     figures: Callable[[], Figures] = Figures
-    """Returns how many attempts paths needed, and when changes of policy took effect."""
+    """Returns how many attempts paths needed, and how long changes of policy took to have an
+    effect."""
     decisions: list[Decision] = field(default_factory=list)
     """Decisions of its expectations, path by path."""
     calling: bool = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a run's standing watch, for the test that judges it: files that the run's processes
-share."""
+"""The result of a run's standing watch: it is passed in files from the process that watches to the
+test that judges it."""
 
 import json
 import time
@@ -46,9 +46,9 @@ def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dic
 
 
 def gaps(directory: RunDirectory) -> list[str]:
-    """Return a note for each time in which DNS or a Service did not answer the watch's pods. No
-    notes if the watch has not ended, or for times in which a test of the run had the node or the
-    cluster to itself."""
+    """Return a note for each time in which DNS or a Service did not answer the watch's pods. Times
+    in which a test had the node or the cluster to itself get no note. Return nothing if the watch
+    has not ended."""
     answer = directory.shared / ANSWER
     if not answer.exists():
         return []
@@ -82,7 +82,7 @@ def _asked(path: Watched) -> str:
 
 
 def turns(directory: RunDirectory) -> list[dict[str, Any]]:
-    """Return the run's turns that ended. The turn of a process that died during its turn lasts
+    """Return the run's turns. The turn of a process that died during its turn has no end, and lasts
     until now."""
 
     def read(pattern: str) -> dict[tuple[str, str, float], dict[str, Any]]:

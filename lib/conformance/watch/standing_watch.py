@@ -5,11 +5,11 @@ its own.
 Each covered node has two small pods that no test touches, each behind a Service of its own: a
 watched pod, which policies of both APIs select, and a free pod in another namespace. Kubernetes'
 policy lets only watched pods connect to watched pods; Calico's policy lets watched pods connect
-only to watched pods. Denied paths are tried with TCP and with UDP; each attempt lasts until SYNs
-are sent again. The nodes form a ring, and each node is probed from the next node. While the watch
-observes a denial on a node, no test has to observe it for longer than it needs
-(:mod:`conformance.expect.watches`). The free pods also query the cluster's DNS and a Service; gaps
-in their answers are recorded.
+only to watched pods. Denied paths are tried with TCP and with UDP; each TCP attempt is long enough
+for its SYN to be repeated. The nodes form a ring, and each node is probed from the next node. While
+the watch observes a denial on a node, no test has to observe it for longer than its own decision
+needs (:mod:`conformance.expect.watches`). The free pods also query the cluster's DNS and a Service;
+gaps in their answers are recorded.
 """
 
 import contextlib
@@ -60,8 +60,8 @@ Pair = tuple[Workload, Workload]
 def unasked(
     covered: Iterable[str], explained: Collection[str], paths: Iterable[Watched]
 ) -> dict[str, str]:
-    """Return a reason for each covered node that was never probed and has no reason yet, since
-    missing answers prove nothing."""
+    """Map each covered node that was never probed and has no reason yet to a reason. A reason is
+    needed since missing answers prove nothing."""
     known = {*explained, *(path.node for path in paths)}
     return {
         node: "its pods never existed, so they were not probed"
@@ -90,7 +90,7 @@ class Watch:
         self._covered = [item.node.name for os in SYSTEMS for item in placement.coverage(os)]
         self._deployer = Pods(kube, self._changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
-        self._pods.systems = ()  # the watch starts none of the demo's pods except clients
+        self._pods.systems = ()  # of the demo's pods, the watch starts only clients
         self._unwatched: dict[str, str] = {}
         """Nodes that have no pods now, each with the reason."""
         self._explained: set[str] = set()
@@ -110,11 +110,12 @@ class Watch:
         self._services: Services | None = None
         self._paths: list[Watched] = []
         self._turns: set[str] = set()
-        """The denials whose turns the watch has taken, so that no test needs to watch them."""
+        """The denials that the watch has reserved for itself, so that no test needs to watch them.
+        """
         self._began = 0.0
         """The time when the policies were accepted."""
         self._end_asked = 0.0
-        """The time when the watch was first asked to end; 0: it was not asked yet."""
+        """The time when the watch was first asked to end; 0: nobody has asked yet."""
         self._over = False
         self._events = PolicyEvents(
             kube,
@@ -201,8 +202,8 @@ class Watch:
         return [(pod, free[pod.node]) for pod in watched if pod.node in free]
 
     def _running(self, group: Callable[[OS], Iterable[Workload]]) -> list[Workload]:
-        """Return the pods of a group that exist. The reasons for missing pods were reported to
-        ``keep``."""
+        """Return the pods of a group that exist. ``keep`` has received the reasons for missing
+        pods."""
         found: list[Workload] = []
         for os in self._systems:
             with contextlib.suppress(SuiteError):
@@ -266,8 +267,8 @@ class Watch:
         return Watched(node=node, way=way, attempt=attempt, since=time.monotonic())
 
     def _ask(self) -> None:
-        """Probe until the watch should end: first without policies, until all paths were open, then
-        under them."""
+        """Probe until the watch should end: without policies until all paths were open, then under
+        the policies."""
         asking = self._prober.asking()
         under_way = dict[int, tuple[Watched, float]]()
         looking = ThreadPoolExecutor(1)
@@ -307,9 +308,9 @@ class Watch:
         return [path for path in due if not asking.waits(path.attempt.source.uid)]
 
     def _is_to_end(self, now: float) -> bool:
-        """Return whether the watch is to end: it was asked to, and has observed its policies for
-        the least time. If a path that should be closed is open, the watch goes on until the policy
-        must be in force again."""
+        """Return whether the watch is to end: it was asked to end, and has observed its policies
+        for the least time. If a path that should be closed is open, the watch goes on until the
+        path's policy must be in force again."""
         least = max(self._timings.run.watch_least, self._timings.run.denial_watch)
         has_lasted = bool(self._began) and now - self._began > least
         if not has_lasted or not (self._directory.shared / ENDS).exists():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cell of a world (a pair of seats with protocol and port), and the result of its path."""
+"""A cell of a world and the result of its path. A world is a set of policies; a cell is a pair of
+its pods (seats) with protocol and port."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class CellResult:
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The result of its path when it was probed again from rest, if the first result was a
+    """The result of its path when the path was probed again from rest, if the first result was a
     difference."""
     peers: Sequence["CellResult"] = field(default=(), repr=False)
     """The cells that were probed together with this cell."""
@@ -41,12 +42,12 @@ class CellResult:
 
     @property
     def is_late(self) -> bool:
-        """Return whether its first attempts were not yet as expected."""
+        """Return whether its first attempt did not show the expected result."""
         return not self.row or self.row[0] is not self.outcome.path.tries[0]
 
     @property
     def rule(self) -> str:
-        """Return the rule that decides the cell, in the oracle's wording."""
+        """Return the rule that decides the cell, in the words of the oracle."""
         decisions = self.cell.decisions
         deciding = (
             item
@@ -57,19 +58,19 @@ class CellResult:
 
     @property
     def side(self) -> Side:
-        """Return the end that closes the cell, source or target. Return ``both`` if both ends close
-        it, or none."""
+        """Return the end that closes the cell, source or target; ``both`` if both ends close it, or
+        neither does."""
         return _closing_end(self.cell.decisions)
 
     @property
     def stale_side(self) -> Side:
-        """Return the end that the edit is about: the end that closes the cell now, or closed it
-        before. Return ``both`` if it is not a single end."""
+        """Return the end that the edit is about: the end that closes the cell now, or that closed
+        it before. Return ``both`` if this is not a single end."""
         return _closing_end((self.want and self.cell.before) or self.cell.decisions)
 
 
 def _closing_end(decisions: Sequence[Decision]) -> Side:
-    """Return the end that denies; both ends if both deny, or neither."""
+    """Return the end that denies; ``both`` if both ends deny, or neither does."""
     source, target = (item.verdict is Verdict.DENIED for item in decisions)
     if source is target:
         return "both"
@@ -77,8 +78,8 @@ def _closing_end(decisions: Sequence[Decision]) -> Side:
 
 
 def differs(outcome: Outcome) -> bool:
-    """Return whether the newest attempts agree that a path is open instead of closed, or vice
-    versa."""
+    """Return whether the newest attempts agree that the path has the opposite of its expected
+    state."""
     newest = outcome.observations[-AGREED:]
     agreed = len(newest) == AGREED and all(
         as_wanted(observation, not outcome.path.want) for observation in newest
@@ -87,7 +88,7 @@ def differs(outcome: Outcome) -> bool:
 
 
 def changed_cells(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
-    """Return the cells with an expectation that an edit changes."""
+    """Return the cells whose expected result an edit changes."""
     before = {result.cell.key: result.cell.expected for result in past}
     return {cell.key for cell in cells if before.get(cell.key, cell.expected) is not cell.expected}
 
@@ -103,5 +104,5 @@ def not_held(asked: Sequence[CellResult]) -> list[CellResult]:
 
 
 def last_agreement(asked: Sequence[CellResult]) -> float:
-    """Return the seconds until the last of these paths was as expected; 0: none was probed."""
+    """Return the seconds until the last of these paths was as expected; 0: none was as expected."""
     return max((result.row[0].at for result in asked if result.row), default=0.0)

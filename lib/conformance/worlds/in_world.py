@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of policies, cell by cell: the oracle's expectation for pairs of seats, and the
-observations.
+"""Expectations in a world (a set of policies), cell by cell. A cell is a pair of seats (the world's
+pods) with protocol and port. The oracle, a model of Calico's policies, computes its expected
+result.
 
 Each world begins and ends at rest: every pair is open before it and after it. Agreement with the
 expectation counts only after a barrier. The barrier is reached when the change has taken effect
-wherever it should, closed paths are decided, and twice the longest time has passed that a policy
-has taken here to close a path.
+wherever it should, closed paths are decided, and a time has passed: twice the longest time that a
+policy has taken here to close a path.
 
 Worlds may close all paths of pods. Therefore each node has a bystander, which no world selects; the
 bystanders of both ends connect at the same time as each time-out. So no outage of a node or network
 can look like a denial. Attempts at closed paths can therefore be shorter and more frequent than
-elsewhere: a denial is noticed sooner, and no open path looks closed to an attempt with a second
-packet. A difference must agree over the whole budget, and is then checked again from rest, with the
-usual time limits.
+elsewhere, so that a denial is noticed sooner. They still send a second packet, so no open path
+looks closed. A difference must persist over the whole time limit. It is then checked again from
+rest, with the usual time limits.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ from conformance.worlds.cell_result import (
     not_held,
 )
 
-__tracebackhide__ = True  # a failure shows the line of the test instead of this module's
+__tracebackhide__ = True  # a failure shows a line of the test, not of this module
 NAMED = 4
 """The number of other cells that a message names."""
 OPEN = 2
@@ -77,7 +78,7 @@ class InWorld(Session):
         """
         self.context.sink.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
-        if not self.ground.seats.at_rest:  # True: the last world left every pair open
+        if not self.ground.seats.at_rest:  # else the last world left every pair open
             self._at_rest("before the world")
         self.ground.seats.at_rest = False
         asked: list[CellResult] = []
@@ -151,14 +152,15 @@ class InWorld(Session):
     ) -> list[CellResult]:
         """Bring a world into force and probe every cell.
 
-        ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
+        ``past``: the results before an edit; ``decides``: this stage is the last, and not only a
+        control for the stage after the edit.
         """
         cells = self._cells(world, past=past)
         seats = self.ground.seats
         self.context.sink.attach("policies in force", self.ground.show(world))
         changed = changed_cells(cells, past)
         opens = [cell for cell in cells if cell.key in changed and cell.expected is Verdict.ALLOWED]
-        # until the change was observed, a cell may agree only because of the old policies
+        # before the change was observed, a cell may agree only because of the old policies
         if unseen := not_held(self._ask_cells(opens, agree=1)):
             return unseen
         if past:
@@ -183,8 +185,8 @@ class InWorld(Session):
     ) -> list[CellResult]:
         """Return the results of closed cells.
 
-        If the cells of ``closing`` closed late, the other closed cells are probed again: their
-        answers may be older than the change.
+        ``closing``: the cells that the edit closes. If one of them closed late, the other closed
+        cells are probed again: their answers may be older than the change.
         """
         closed = closed_cells(asked)
         if not any(result.is_late for result in closing):
@@ -221,7 +223,7 @@ class InWorld(Session):
             )
 
     def _ask_again(self, world: World, asked: Sequence[CellResult]) -> None:
-        """Probe cells that differ once more, starting from rest."""
+        """Probe the cells that differ once more, starting from rest."""
         different = [result for result in asked if differs(result.outcome)]
         if not different:
             return
@@ -237,8 +239,8 @@ class InWorld(Session):
     ) -> list[CellResult]:
         """Probe cells, with bystanders as controls.
 
-        ``agree``: the number of attempts that is enough, without time between them. ``held``:
-        denials must last.
+        ``agree``: the number of attempts in a row that is enough, without a least time between
+        them; 0: the usual rule. ``held``: denials must last.
         """
         if not cells:
             return []
@@ -315,8 +317,7 @@ class InWorld(Session):
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """Return the rule that decides the cell.
 
-        ``agree``: only this number of attempts, without time between them. ``held``: the full rule,
-        by which denials must last.
+        ``agree`` and ``held``: as for :meth:`_ask_cells`.
         """
         source = self.ground.seats.pod(cell.source)
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
@@ -350,7 +351,8 @@ class InWorld(Session):
     def _report(self, asked: Sequence[CellResult], because: str, when: str) -> None:
         """Record each cell's decision for its claim, and raise the worst.
 
-        ``when``: the event before, for the first line: ``after the edit: ``; empty: there was none.
+        ``when``: the previous event, for the first line: ``after the edit: ``; empty: there was no
+        event.
         """
         found = [(result, *self._verdict(result, because, edited=bool(when))) for result in asked]
         for result, verdict, reason in found:
@@ -399,7 +401,7 @@ class InWorld(Session):
         because: str,
         when: str,
     ) -> Nonconformance:
-        """Return the error about cells that are wrong, each with the reason."""
+        """Return the error about wrong cells; each comes with its reason."""
         first, reason = wrong[0]
         cells = [result for result, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule

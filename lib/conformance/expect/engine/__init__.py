@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision of a path: its attempts, their number, and when answers agree."""
+"""The engine that decides paths: it makes attempts until enough answers agree."""

@@ -15,7 +15,7 @@ from conformance.probe.protocol import same_pod
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 NAMELESS = "a server that does not report its name"
-"""The name of a server that answers at an echo server's address and is no echo server."""
+"""The text for a server that answers at an echo server's address and is no echo server."""
 UNTOLD = "it is not known which pod answered"
 DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
 PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
@@ -31,8 +31,8 @@ def telling(target: Target) -> Kind:
 
 
 def asked_for(target: Target, kind: Kind) -> str:
-    """Return an attempt's request. On an echo server, the path of the request makes the answer name
-    the server's port, too; other servers return a page."""
+    """Return an attempt's request. To an echo server, its path asks for an answer that also names
+    the server's port; other servers return a page."""
     echo = (
         kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
     )
@@ -45,7 +45,7 @@ def default_kind(target: Target, *, want: bool) -> Kind:
 
     On an open path to pods the answer should name the pod, even if the target is a pod's address,
     since another pod may have got that address. Ports of streams are an exception, since nothing
-    answers there. A closed path gets a bare connect, also through a Service: a denial means that
+    answers a request there. A closed path gets a bare connect, also through a Service: in a denial,
     nothing answers the first packet.
     """
     return (
@@ -59,7 +59,8 @@ def unexpected_backend(observation: Observation) -> str:
     """Return the pod that answered and is no backend of the target. Empty: a backend answered, or
     the answer names no pod.
 
-    A wrong port of a backend is as wrong as another pod; then the port is named, too.
+    An answer from a wrong port of a backend is as wrong as an answer from another pod; in that case
+    the result also names the port.
     """
     who = observation.served_by
     target = observation.attempt.target
@@ -74,7 +75,8 @@ def unexpected_backend(observation: Observation) -> str:
 
 
 def with_who(because: str, observations: Sequence[Observation]) -> str:
-    """Return ``because``; if these answers of an open path name no pod, add the reason for that."""
+    """Return ``because``; if these answers of an open path name no pod, add the reason why they
+    name none."""
     if not observations or all(_is_name(observation.served_by) for observation in observations):
         return because
     return f"{because}; {UNTOLD}: {_reason_without_name(observations[-1].attempt)}"
@@ -119,7 +121,7 @@ def altered(observation: Observation) -> bool:
     """Return whether an echo differs from the payload in its first 65,536 bytes, which agents
     report.
 
-    Of a long datagram, servers return the part for which the identity line leaves room.
+    Servers return only the part of a long datagram for which the identity line leaves room.
     """
     sent = _PAYLOAD[: min(observation.attempt.payload, 1 << 16)]
     body = observation.body

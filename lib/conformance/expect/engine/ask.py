@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes attempts until every path is decided: they begin at a cadence, and results are read as they
+"""Makes attempts until every path is decided. Attempts begin at a cadence; results are read as they
 arrive.
 
 This module decides when to make an attempt; :mod:`conformance.expect.engine.decide` interprets the
@@ -36,18 +36,19 @@ LOOK = 0.1
 """s. The interval between two checks whether delayed attempts have been sent, or missing answers
 have arrived."""
 WATCH_EVERY = 1.0
-"""s. The time between a source's attempts, or its cadence if that is longer, while every remaining
-denial is decided and watched. A denial that ends stays ended, so the next attempt shows it."""
+"""s. The time between a source's attempts while every remaining denial is decided and only watched;
+the source's cadence, if that is longer. A denial that ends stays ended, so the next attempt shows
+it."""
 PATIENT = 1.0
-"""s. The longest wait for an answer before the clock is read again."""
+"""s. The longest wait for an answer before the loop reads the clock again."""
 LOOK_AFTER = 10.0
-"""s. The interval between two checks whether the ends of wrong paths are lost. A node's death is
-known after 40 s at the earliest (kube-controller-manager's --node-monitor-grace-period), and a
-check takes some requests. The first check is made within the budget: a cause such as a foreign
-policy may be gone when the budget is over."""
+"""s. The interval between two checks whether the ends of wrong paths are lost. The checks are rare,
+since a node's death is known after 40 s at the earliest (kube-controller-manager's
+--node-monitor-grace-period), and each check takes some requests. The first check is made within the
+time limit: a cause such as a foreign policy may be gone later."""
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
-"""The faults that more time may remove if the machine was late: a path, or its controls, not yet as
-expected."""
+"""The faults that may disappear with more time if the machine was late: a path or its controls are
+not yet as expected."""
 
 
 def ask(
@@ -62,7 +63,8 @@ def ask(
     machine: Machine | None = None,
     lost: Callable[[Sequence[Path]], Sequence[Path]] = lambda paths: (),
 ) -> list[Standing]:
-    """Return how each path ends, once all are decided or no further attempt could decide them.
+    """Return the standing of each path once all paths are decided, or no further attempt could
+    decide them.
 
     Attempts under way are cancelled at the end.
 
@@ -71,10 +73,10 @@ def ask(
     ``about_denial``: the expectation is about denials although no path should be closed, so that an
     open path that wavers is a broken control. ``agreeing``: replaces ``cadence`` while all attempts
     of a source are as expected and no path should be closed. It is also the first pause after a
-    change, at most ``SOON``, and doubles up to ``cadence`` until the change has taken effect.
-    ``machine``: receives every lateness, and decides whether budgets are extended. ``lost``:
-    returns the paths whose ends have changed, so that waiting for them is useless; called now and
-    then while paths stay wrong.
+    change (at most ``SOON``); this pause doubles up to ``cadence`` until the change has taken
+    effect. ``machine``: receives every delay, and decides whether time limits are extended.
+    ``lost``: returns the paths whose ends have changed, so that waiting for them is useless; called
+    at intervals of ``LOOK_AFTER`` while paths stay wrong.
     """
     round_ = _Round(
         asking,
@@ -116,7 +118,7 @@ class _Round:
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
-        """s. No time limit ends before this moment, since budgets only grow."""
+        """s. No time limit ends before this moment, since time limits are only extended."""
         self._lost = lost
         self._looks = min(LOOK_AFTER, self._earliest / 2)
         self._looked = 0.0
@@ -145,10 +147,10 @@ class _Round:
         self._broke = False
         """An attempt broke since the last check for broken controls."""
         self._given: float | None = None
-        """s. The time that was added to all budgets because the machine was late; None: not yet
+        """s. The time that was added to all time limits because the machine was late; None: not yet
         requested."""
         self._denials_done: float | None = None if any_closed else 0.0
-        """s. The time when every closed path was decided; None: not yet."""
+        """s. The time when every closed path was decided; None: not all are decided yet."""
 
     @property
     def _now(self) -> float:
@@ -198,10 +200,10 @@ class _Round:
             )
 
     def _plan_if_due(self, source: Source, now: float) -> bool:
-        """Return whether a source is due now; if it is, also plan when it is due again."""
+        """Return whether a source is due now. If it is due, plan when it is due again."""
         if self._next_due(source) > now + TICK:
             return False
-        # An agent that hangs, or is busy and behind, gets no further attempts meanwhile.
+        # An agent that hangs, or is behind with its attempts, gets no further attempts meanwhile.
         if self._asking.waits(source.uid) or source.is_behind(now):
             source.held_until = now + min(LOOK, source.cadence)
             return False
@@ -236,11 +238,12 @@ class _Round:
         return max(min(source.due, source.sooner), source.held_until)
 
     def _sees_change(self, source: Source) -> float:
-        """Return the time (s) when the source is asked again because a change has not taken effect;
+        """Return the time (s) when the source is due because a change has not taken effect yet;
         ``inf``: the change has taken effect.
 
-        Without an effect, a path that should close still connects, and a path that should open
-        again has not connected yet. Most changes take effect long before the cadence has passed.
+        The change has no effect as long as a path that should close still connects, or a path that
+        should open again has not connected yet. Most changes take effect long before the cadence
+        has passed.
         """
         if (
             source.pause is None
@@ -257,8 +260,8 @@ class _Round:
         return source.due - source.cadence + source.pause
 
     def _is_as_before(self, path: Path) -> bool:
-        """Return whether the newest attempt of a changing path shows the state before, as far as is
-        known."""
+        """Return whether the newest attempt of a changing path shows the state before the change,
+        as far as is known."""
         newest = path.tries[-1].observation
         if path.want:
             return not self._closed_left and not (newest is not None and as_wanted(newest, True))
@@ -267,9 +270,9 @@ class _Round:
     def _wants_more(self, state: PathState, beside: float) -> bool:
         """Return whether another attempt could help to decide this path or a closed path.
 
-        Open paths are tried as long as closed paths are undecided; open paths that agree take
-        turns. A control must connect at the same time as the closed paths. Any other open path must
-        be open after the change took effect, not only before.
+        Open paths are tried as long as closed paths are undecided, but those that agree are tried
+        in turn. A control must connect at the same time as the closed paths. Any other open path
+        must be open after the change took effect, and not only before.
 
         ``beside``: a path whose last attempt is older than this moment is tried again.
         """
@@ -293,8 +296,8 @@ class _Round:
         return max((state.last_asked for state in self._closed_left), default=never)
 
     def _may_begin(self, state: PathState) -> bool:
-        """Return whether an attempt that begins now can count: it is in time, or belongs to a row
-        that began in time."""
+        """Return whether an attempt that begins now can count: it is within the time limit, or
+        belongs to a row that began within it."""
         return (
             self._now <= self._deadline(state.path)
             or self._undecided(state)
@@ -310,8 +313,8 @@ class _Round:
         return path.rule.within
 
     def _undecided(self, state: PathState) -> bool:
-        """Return whether a row that began in time may still grow, or an unanswered attempt may
-        begin such a row."""
+        """Return whether a row that began within the time limit may still grow, or whether an
+        unanswered attempt may begin such a row."""
         deadline = self._deadline(state.path)
         standing = state.standing
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
@@ -332,7 +335,7 @@ class _Round:
         return min(PATIENT, max(0.0, min(moments) - now))
 
     def _hear(self, within: float) -> None:
-        """Read the next answer, and all others that have arrived."""
+        """Read the next answer, and all other answers that have arrived."""
         answered = self._asking.next(within)
         while answered is not None:
             self._take(answered)
@@ -356,7 +359,8 @@ class _Round:
                 at = observation.began_at - unix(self._began)
                 error = observation.began_at_error
             if attempt is path.tries[0] and at > state.source.cadence:
-                # The agent had to be started before this attempt; that is not the network's fault.
+                # The agent had to be started before this attempt, so the delay is not the network's
+                # fault.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             else:
                 took = self._now - attempt.asked - observation.seconds
@@ -395,8 +399,8 @@ class _Round:
             self._end(state)
 
     def _end_decided(self, states: Sequence[PathState]) -> None:
-        """End paths that are as expected, or that no attempt could decide any more, unless all are
-        given more time."""
+        """End paths that are as expected, or that no attempt could decide any more, unless all
+        paths get more time."""
         for state in states:
             if not state.is_left:
                 continue
@@ -415,8 +419,8 @@ class _Round:
                 self._end(state)
 
     def _gives_more(self) -> bool:
-        """Extend the budget of all undecided paths once, if the machine ran late; return whether it
-        was extended."""
+        """Extend the time limit of all undecided paths once, if the machine was late. Return
+        whether it was extended."""
         if self._given is None:
             self._given = self._machine.more(self._within, self._began)
             for state in self._left if self._given else ():
@@ -428,8 +432,8 @@ class _Round:
         return False
 
     def _give_up_lost(self) -> None:
-        """End wrong paths whose ends are lost. The time that this check takes does not count as
-        lateness."""
+        """End wrong paths whose ends are lost. The time that this check takes does not count as a
+        delay of the machine."""
         wrong = {state.path: state for state in self._left if not isinstance(state.standing, Held)}
         for path in self._lost(list(wrong)) if wrong else ():
             if len(path.tries) >= AT_LEAST:
@@ -447,8 +451,7 @@ class _Round:
         self._closed_left.pop(state, None)
 
     def _drop_without_control(self) -> None:
-        """End closed paths for which all controls of one kind were lost: such paths cannot be
-        decided."""
+        """End closed paths that lost all controls of one kind: such paths cannot be decided."""
         if not self._broke:
             return
         self._broke = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes slow calls at once in threads; their results come in the order of the calls."""
+"""Makes slow calls at the same time, in threads; their results have the order of the calls."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ T = TypeVar("T")
 def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
     """Make all calls at once, and return a future for each once all calls have ended.
 
-    The result of a future raises the exception of its call. An interruption does not wait for the
-    calls: their threads end with the process.
+    The result of a future raises the exception of its call. After an interruption, this does not
+    wait for the calls: their threads end with the process.
     """
     futures = [Future[T]() for _ in calls]
     for call, future in zip(calls, futures, strict=True):

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision about each path by its attempts so far. Pure: no clock, no prober, no text for
-people.
+"""Decides each path by its attempts so far. Pure: uses no clock and no prober, and writes no text
+for people.
 
 **Closed.** A path is closed if its attempts, in the order in which its agent began them, contain a
 row of time-outs: at least ``agree`` of them, the first begun within ``within`` and at least
 ``agree_span + hold`` before the last. No earlier attempt may be unanswered, and for each time-out a
 control must have connected at the same time. Controls are open paths of the same source, which must
 connect within ``near``, and open paths of other sources to the same target. The latter must connect
-within a give-up time, since their agents have clocks of their own and are not asked at the same
-moments. If an expectation has both kinds of controls, it needs both, since a dead client and a dead
-server look alike. Another result or a lost control ends a row, and another row may begin. Once
-``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak at once.
+within a give-up time, since their agents have clocks of their own and do not begin attempts at the
+same moments. If an expectation has both kinds of controls, it needs both, since a dead client and a
+dead server look alike. Another result or a lost control ends a row, and another row may begin. Once
+``agree`` time-outs span ``agree_span``, any later packet that arrives is a leak at once.
 
-A path that is watched (``Rule.watch``) is tried for that long after its row: a packet that arrives
-then is a leak, too, and no other observation withdraws the row.
+A watched path is tried for ``Rule.watch`` seconds after its row. A packet that arrives then is a
+leak, too; no other observation withdraws the row.
 
 SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` causes a series of
-time-outs of at most ``2 x give_up - syn_again``. Settings by which such a series would decide are
-refused (``settings.timings``).
+time-outs of at most ``2 x give_up - syn_again``. Settings under which such a series would decide a
+path are refused (``settings.timings``).
 
 **Open.** A path is open if the newest ``agree`` of its answered attempts connected in a row, with
 no unanswered attempt between them, and if each pod that an answer names is a pod of the target.
-Earlier attempts may still wait: they left before the path was open. If the claim is that the path
-connects (``Path.steady``), each outage after the first connection (a time-out, a refusal, another
-pod) requires ``STEADY`` attempts in a row, and no attempt made since the first connection may still
-wait before them: a path that loses a part of its connections is not open.
+Earlier attempts may still be unanswered: they left before the path was open. If the claim is that
+the path connects (``Path.steady``), each outage after the first connection (a time-out, a refusal,
+another pod) requires ``STEADY`` attempts in a row. Before these attempts, no attempt since the
+first connection may be unanswered: a path that loses a part of its connections is not open.
 
 Paths are decided independently of each other, except for the controls that they share.
 """
@@ -85,9 +85,10 @@ class NotYet:
     ended: Why | None
     """The reason that ended the previous row; None: no row was ended."""
     alone: bool = False
-    """A time-out has no control yet: a control's answer can still change the decision."""
+    """No control of a time-out has connected yet, but a control's answer can still change the
+    decision."""
     watching: bool = False
-    """``row`` has decided a denial, and the path is now watched."""
+    """The ``row`` has decided a denial, and the path is now watched."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
@@ -101,7 +102,7 @@ def decide(path: Path) -> Standing:
 
 
 def conclude(path: Path, *, about_denial: bool) -> Standing:
-    """Return how a path ends when no attempt follows that could still decide it.
+    """Return the final standing of a path, if no further attempt could decide it.
 
     ``about_denial``: the expectation is about denials, so that an open path that wavers is a broken
     control.
@@ -145,7 +146,7 @@ def _closed(path: Path) -> Standing:
         if standing is not None:
             return standing
     if denial.agreed and any(map(_arrived, path.recent[len(answered) :])):
-        return Wrong(Why.LEAK)  # attempts that began earlier cannot change this
+        return Wrong(Why.LEAK)  # no answer to an earlier attempt can change this
     if denial.passed:
         path.pass_over(denial.passed, denial.ended)
     return NotYet(tuple(denial.row), denial.ended, denial.alone, denial.watching)
@@ -166,11 +167,11 @@ class _Denial:
     watching: bool = False
     """``alone`` and ``watching``: as in :class:`NotYet`."""
     passed: int = 0
-    """The number of attempts that no longer decide anything."""
+    """The number of attempts, from the oldest on, that can no longer decide anything."""
 
     def take(self, attempt: Try, place: int) -> Standing | None:
-        """Add the attempt at this position, counted from 1. Return the standing that it decides, or
-        None if it decides none."""
+        """Add the attempt at this position, counted from 1. Return the standing that this attempt
+        decides, or None if it decides none."""
         assert attempt.observation is not None
         if self.watching:
             return self._watch(attempt, attempt.observation)
@@ -188,8 +189,8 @@ class _Denial:
         return None
 
     def _watch(self, attempt: Try, observation: Observation) -> Standing | None:
-        """Look for a leak after the row has decided. The denial holds once the time of watching is
-        over."""
+        """Look for a leak after the row has decided a denial. The denial holds once the time of
+        watching is over."""
         rule = self.path.rule
         if _arrived(attempt):
             return Wrong(Why.LEAK)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses to which targets' names resolved: a path's verdict means nothing if its name
+"""The addresses to which targets' names resolve. A path's verdict means nothing if its name
 resolved to a wrong address."""
 
 import ipaddress
@@ -17,7 +17,7 @@ UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
 
 
 class Observer(Protocol):
-    """The part of a prober that questions about names need."""
+    """The part of a prober that DNS queries need."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Return one observation per attempt, in order."""
@@ -47,9 +47,10 @@ def named(attempt: Attempt) -> bool:
 def resolved_address(
     prober: Observer, attempt: Attempt, patience: float, *, slow: float = math.inf
 ) -> str:
-    """Return what the target's name resolves to now at its source: addresses, or the verdict.
+    """Resolve the target's name now at the source; return the addresses, or the verdict of the
+    attempt.
 
-    The result is empty if that is not known. An answer that takes longer than ``slow`` seconds is
+    The result is empty if neither is known. An answer that takes longer than ``slow`` seconds is
     marked.
     """
     if attempt.target is None or not named(attempt):
@@ -69,5 +70,6 @@ def resolved_address(
 
 
 def reached(observation: Observation) -> str:
-    """Return the address that an attempt reached, without its port; empty if it is not reported."""
+    """Return the address that an attempt reached, without its port; empty if no address is
+    reported."""
     return observation.remote.rpartition(":")[0]

@@ -7,13 +7,13 @@ from conformance.errors import UsageProblem
 from conformance.model.endpoint import Pair, Target, Workload
 
 Product = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
-"""Every combination of some sources and some targets."""
+"""A source or several, and a target or several; it stands for every combination of them."""
 Pairs = Product | Iterable[Pair]
 """An item in a list of pairs: a product, or pairs such as those between two groups of pods."""
 
 
 def each(choices: Iterable[Pairs]) -> list[Pair]:
-    """Return every single pair once, in order. Raise UsageProblem if there is none."""
+    """Return every single pair of the items once, in order. Raise UsageProblem if none exists."""
     found: dict[Pair, None] = {}
     for pairs in choices:
         found.update(dict.fromkeys(_product(pairs) if _is_product(pairs) else pairs))  # type: ignore[arg-type]

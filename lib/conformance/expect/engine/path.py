@@ -16,13 +16,13 @@ from conformance.settings import OsTimings
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 LARGE = "?" + "a" * 999
-"""The payload of every second datagram of a path that should be closed: a denial holds for
+"""The payload of every second datagram of a path that should be closed: a denial must hold for
 everything that fits into a packet."""
 LOSSES = DENIED_VERDICTS | {Verdict.REFUSED}
 STEADY = 20
-"""The number of attempts in a row that make up for one outage of a path that had connected before.
-If a fifth of all connections is lost, three in a row connect by chance every second time, twenty
-once in 87 times, and forty once in 7,500 times."""
+"""The number of successful attempts in a row that make up for one outage of a path that had
+connected before. If a fifth of all connections is lost, three attempts in a row connect by chance
+every second time, twenty once in 87 times, and forty once in 7,500 times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Rule:
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
-        """Return the rule that the slower end of a path needs; the cadence is that of the source's
+        """Return the rule that the slower end of a path needs, with the cadence of the source's
         operating system."""
         return cls(
             agree=max(timings.agree for timings in ends),
@@ -73,15 +73,15 @@ class Try:
     """An attempt of a path: when it was requested, and its observation once it is answered."""
 
     asked: float
-    """s. The time of the request, from the expectation's beginning, on the suite's clock."""
+    """s. The time of the request on the suite's clock, counted from the expectation's beginning."""
     observation: Observation | None = None
     at: float = 0.0
-    """s. The estimated time at which the agent began the attempt, counted as ``asked``. Until the
-    attempt is answered, this is the value of ``asked``."""
+    """s. The estimated time at which the agent began the attempt, from the same beginning as
+    ``asked``. Until the attempt is answered, this is the value of ``asked``."""
     error: float = 0.0
     """s. The possible error of ``at``."""
     came: float = 0.0
-    """s. The time at which its answer arrived, counted as ``asked``."""
+    """s. The time at which its answer arrived, from the same beginning as ``asked``."""
 
     def __post_init__(self) -> None:
         self.at = self.asked
@@ -104,10 +104,10 @@ class Path:
     """The claim is that the path stays open; False for controls and for paths that policies leave
     open."""
     later: bool = False
-    """The path is no control, and is tried only during the wait for the last attempts at closed
-    paths."""
+    """The path is no control. It is tried only while the last attempts at closed paths are awaited.
+    """
     given: float = 0.0
-    """s. The time that was added to its budget because the machine was late."""
+    """s. The time that was added to its time limit because the machine was late."""
     error: Exception | None = None
     """The error that broke an attempt; the path is then left undecided."""
     ended: Why | None = None
@@ -118,10 +118,11 @@ class Path:
     _placed: list[tuple[float, float]] = field(default_factory=list)
     """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
-    """s. The time of the first attempt that connected, counted as :attr:`Try.asked`."""
-    _lost: float = -float("inf")
-    """s. The time of the last attempt that was lost, or reached another pod; counted as
+    """s. The time of the first attempt that connected, from the same beginning as
     :attr:`Try.asked`."""
+    _lost: float = -float("inf")
+    """s. The time of the last attempt that was lost, or reached another pod; from the same
+    beginning as :attr:`Try.asked`."""
 
     def ask(self, asked: float) -> Try:
         """Add one more attempt and return it."""
@@ -152,8 +153,8 @@ class Path:
             insort(self._placed, (at, error))
 
     def owes(self, attempt: Try) -> bool:
-        """Return whether this attempt is unanswered, although the path was already open when it was
-        sent."""
+        """Return whether this attempt is unanswered, although the path was already open when the
+        attempt was sent."""
         return attempt.observation is None and attempt.asked > self._opened
 
     @property
@@ -167,8 +168,8 @@ class Path:
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:
-        """Return whether an unanswered attempt may show an outage: it was sent after the path had
-        connected."""
+        """Return whether an unanswered attempt may show an outage, since it was sent after the path
+        had connected."""
         return self.steady and attempt.asked > self._opened
 
     @property
@@ -208,15 +209,15 @@ class Path:
 
     @property
     def answered_first(self) -> list[Try]:
-        """Return the attempts of :attr:`recent` before the first unanswered one, in the order of
-        the requests."""
+        """Return the attempts of :attr:`recent` before the first unanswered attempt, in the order
+        of the requests."""
         return list(takewhile(lambda attempt: attempt.observation is not None, self.recent))
 
     def answered(self) -> list[Try]:
         """Return the answered attempts in the order in which the agent began them.
 
-        An agent begins attempts in the order of the requests.  A restarted agent has another clock,
-        and its attempts come after those of the agent before.
+        An agent begins attempts in the order of the requests. A restarted agent has another clock,
+        and its attempts come after those of the earlier agent.
         """
         answered_tries = self.answered_first
         generations = {
@@ -235,8 +236,8 @@ class Path:
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Return whether an attempt of this path began close to another path's attempt and
-        connected."""
+        """Return whether an attempt of this path connected that began close to ``attempt``, an
+        attempt of another path."""
         assert attempt.observation is not None
         moments = self._connected.get(attempt.observation.clock)
         if moments is not None and attempt.observation.began is not None:
@@ -251,7 +252,7 @@ class Path:
 
 
 class Why(StrEnum):
-    """What is wrong with a path, or why it could not be decided."""
+    """The fault of a path, or the reason why the path could not be decided."""
 
     LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
@@ -269,8 +270,8 @@ EPSILON = 1e-6
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Give each closed path its controls among the open paths; paths of a source or to a target
-    share them."""
+    """Give each closed path its controls among the open paths. Paths with the same source, and
+    paths with the same target, share these controls."""
     linked = list(paths)
     by_source: dict[str, list[Path]] = {}
     by_target: dict[str, list[Path]] = {}
@@ -306,7 +307,7 @@ def began_at(attempt: Try) -> float:
 
 
 def _closest(moments: Sequence[float], moment: float) -> float:
-    """Return the distance to the nearest of these moments, which are sorted."""
+    """Return the distance from ``moment`` to the nearest of these moments, which are sorted."""
     place = bisect_left(moments, moment)
     return min(
         (abs(number - moment) for number in moments[max(0, place - 1) : place + 1]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of an expectation's paths, and when each source is asked again."""
+"""The sources of an expectation's paths. To ask a source means to have its agent make attempts;
+this module decides when each source is asked again."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ MARGIN = 0.1
 """s. The attempt that may complete a row begins this much later: agents begin attempts some
 milliseconds after the request, and not always equally fast. At most half of the cadence."""
 SOON = 0.1
-"""s. The longest first pause after a change, whatever older attempts wait for. Most changes take
-effect in milliseconds, and an attempt that left before waits a second or three until its SYN is
+"""s. The longest first pause after a change, even if older attempts still wait. Most changes take
+effect in milliseconds, but an attempt that left before waits one or three seconds until its SYN is
 sent again."""
 BEHIND = 1.0
-"""s. A source with more than a few unanswered attempts is not asked again for at most this long. If
-attempts begin faster than pods answer, they pile up until each answer is late and healthy paths
-look closed. An attempt without an answer after this time counts as lost."""
+"""s. A source with more than :data:`FEW` unanswered attempts is not asked again, but at most for
+this long. If attempts begin faster than pods answer, they pile up until each answer is late and
+healthy paths look closed. An attempt without an answer after this time counts as lost."""
 FEW = 3
 """The number of attempts of a source that may be unanswered: some packets are always under way, and
-a single lost packet is no sign of load."""
+a lost packet is no sign of load."""
 
 
 @dataclass(eq=False)
@@ -48,18 +49,18 @@ class Source:
     """s. The pause after the source's newest attempts, while a change of policy has not taken
     effect for it yet; at most a cadence."""
     late: float = 0.0
-    """s. How late its agent's answers are. It is halved in each round, but is at least the lateness
-    of that round's slowest answer."""
+    """s. How late its agent's answers are. The value is halved in each round, but is at least the
+    delay of that round's slowest answer."""
     held_until: float = 0.0
-    """The time when the source is checked again after its attempts were not sent."""
+    """The time before which the source is not asked again, since its agent hangs or is behind."""
     sooner: float | None = None
-    """The time when the source is due, if that is earlier than by its cadence. None: it must be
-    computed again, since something changed."""
+    """The time when the source is due, if that is earlier than by its cadence. None: a change
+    requires computing the time again."""
 
     @property
     def resting(self) -> list[PathState]:
-        """Return the agreeing open paths that are left out this time; the choice changes from time
-        to time.
+        """Return the agreeing open paths that are not tried this time; each time, other paths are
+        left out.
 
         A few of a source's paths are enough to show that the source is alive. Paths that other
         agents' closed paths need as controls are never left out, since agents do not probe at the
@@ -73,9 +74,8 @@ class Source:
         return sorted(agreed, key=lambda state: state.last_asked)[(len(agreed) + 1) // 2 :]
 
     def completes_row(self) -> float:
-        """Return the time (s) at which an attempt would complete a row, if none begins before;
-        ``inf``: never.
-        """
+        """Return the time (s) at which an attempt would complete a row, if no attempt begins
+        earlier; ``inf``: never."""
         margin = min(MARGIN, self.cadence / 2)
         first = float("inf")
         for state in self.paths:
@@ -123,7 +123,7 @@ class PathState:
     """The path should be closed, and for one of its time-outs no control has connected at the same
     time yet."""
     beside: list[list[PathState]] = field(default_factory=list)
-    """The closed paths for which this path may be a control, by the kind of control. Closed paths
+    """The closed paths for which this path may be a control: a list for each kind of control. Paths
     share these lists."""
     for_others: bool = False
     """``beside`` has closed paths of other sources."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of failed expectations: the first line, the observations, the cause, and what to do."""
+"""Messages of failed expectations: the first line, the observations, the cause, and the advice."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice about a path that is not as expected: where to look first. Builds text from its
+"""Advice about where to look first if a path is not as expected. Pure: builds text from its
 arguments."""
 
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from conformance.model.observation import Observation, Verdict
 Side = Literal["source", "target", "both"]
 """The end whose node enforces a policy: the source's for egress, the target's for ingress."""
 DOWN = "Felix does not run on {node}"
-"""Text in every failing test's report about a node on which Felix does not run."""
+"""The text about a node on which Felix does not run, the same in the report of every failing test.
+"""
 PROGRAMMED: dict[OS, str] = {
     "windows": "Windows: Get-HnsEndpoint, its ACLs",
     "linux": "Linux: iptables-save, or nft list table ip calico",
@@ -23,8 +24,8 @@ PROGRAMMED: dict[OS, str] = {
 SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
 """The ways to address a pod other than by its own address."""
 TRANSLATES = "and compare OutBoundNAT and its ExceptionList (Get-HnsEndpoint)"
-"""The component that translates a Windows pod's traffic to addresses outside the pools; the node's
-name follows."""
+"""Advice to check the translation of a Windows pod's traffic to addresses outside the pools; the
+node's name follows this text."""
 
 
 def felix(attempt: Attempt, side: Side) -> str:
@@ -89,8 +90,8 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
 
 
 def _refused(source: Workload, target: Target) -> str:
-    """Return advice for a refusal. At a pod's own address, no program listens on the port; in all
-    other cases, suspect kube-proxy."""
+    """Return advice for a refusal. At a pod's own address, a refusal means that no program listens
+    on the port. In all other cases, suspect kube-proxy."""
     if target.path in SERVICES:
         return kube_proxy(source, target)
     logs = "".join(f": kubectl logs -n {pod.namespace} {pod.pod}" for pod in target.backends[:1])

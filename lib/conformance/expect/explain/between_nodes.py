@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that nodes have for each other's pods when a path between them is closed: routes,
-forwarding, VNI, port."""
+"""The entries that two nodes have for each other's pods (routes, forwarding, VNI, port), as the
+explanation of a closed path between the nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class Entries(Protocol):
     (``conformance.facts.networks.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        """Return the overlay entries for the pods of ``toward`` that are not as announced or
-        configured."""
+        """Return the overlay entries of ``node`` for the pods of node ``toward`` that are not as
+        that node announces them, or not as configured."""
 
 
 @dataclass(frozen=True)
 class Blamed:
-    """The entries that the nodes of a dead path have for each other."""
+    """The entries that the nodes at the ends of a dead path have for each other."""
 
     wrong: tuple[str, ...] = ()
     """Entries that are not as announced or configured: ``route of node a to block B of node b: no
@@ -33,7 +33,7 @@ class Blamed:
     unread: str = ""
     """Why some entries are not known; empty if all were read."""
     by: str = "overlay"
-    """The carrier of the pods' packets there, in the words of messages."""
+    """The name that messages use for the carrier of the pods' packets."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about these entries."""
     do: str = "then restart calico-node on that node (on Windows that resets its pods' connections)"
@@ -50,9 +50,8 @@ class Blamed:
 
 
 def blamed(entries: Entries, source: Workload, target: Target, sound: str = "") -> Blamed:
-    """Return the wrong entries that both nodes have for each other, in both directions; empty
-    within a node.
-    """
+    """Return the wrong entries that the two nodes have for each other; empty if both ends are on
+    one node."""
     found: dict[str, None] = {}
     unread = ""
     ends = {server.node: None for server in target.backends if server.node != source.node}

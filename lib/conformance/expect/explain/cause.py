@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common cause of wrong paths, with which a first line begins: ``windows-2019 does not enforce
-the policy``.
+"""The common cause of wrong paths, which is at the beginning of a first line: ``windows-2019 does
+not enforce the policy``.
 
 It names nodes and no pods, so that claims that fail for the same cause have the same text.
 """
@@ -14,22 +14,23 @@ from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 
 SEVERAL = 2
-"""The number of nodes at the other end that is needed to show that the fault is not at that end."""
+"""The number of nodes that must be at the other end of wrong paths to show that the fault is not at
+the other end."""
 NAMED = 3
-"""The most nodes that a text names. If there are more, it gives their number."""
+"""The most nodes that a text names. If there are more nodes, the text gives their number."""
 
 
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node does not enforce the policy that should close these open paths.
 
-    ``side``: the end that must enforce the policy. If it may be either end, the text names the end
-    that all paths share, or else both ends.
+    ``side``: the end that must enforce the policy. If either end may enforce it, the text names the
+    end that all paths share, or else both ends.
     """
     return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
-    """Describe where paths are refused that a policy should close without an answer."""
+    """Describe on which node paths are refused that a policy should close silently."""
     nodes = _sources(attempts) if side == "source" else _targets(attempts) or _sources(attempts)
     return (
         f"connections to pods on {_named(nodes)} are refused, not dropped"
@@ -46,9 +47,9 @@ def withholds(attempts: Sequence[Attempt], side: Side) -> str:
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
     """Return the end whose pods have only wrong paths, compared by pod, protocol and port. Return
-    ``both`` if this is true of both ends or of neither, or if too few nodes show it: the other ends
-    of the wrong paths must be on several nodes, or have good paths to several nodes. ``held``: the
-    paths of the same expectation that are as expected."""
+    ``both`` if this is true of both ends or of neither end, or if too few nodes show it: the other
+    ends of the wrong paths must be on several nodes, or have good paths to several nodes. ``held``:
+    the paths of the same expectation that are as expected."""
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
     if len(found) != 1:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out why names resolve late or not at all: it reads the late answers of a pod's own DNS
-server and of each DNS pod.
+"""Finds out why names resolve late or not at all: it queries a pod's own DNS server and each DNS
+pod, with more time for late answers.
 
-This decides nothing. It is done after an expectation about a name has failed, so that the message
-can distinguish a slow server from a silent one, and name the pod.
+The answers decide nothing. They are requested after an expectation about a name has failed, so that
+the message can distinguish a slow server from a silent server, and name the pod.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,9 +26,9 @@ COMPARE = (
     "compare the answer with kubectl get service,endpointslices of that namespace,"
     " and read CoreDNS' log in kube-system"
 )
-"""The advice if nothing more is known."""
+"""The advice if the DNS servers' answers explain nothing."""
 LONGER = 3
-"""The factor by which a source waits longer here than usual; resolvers that repeat their query give
+"""The factor by which a source waits longer here than usual. Resolvers that repeat their query give
 up earlier."""
 
 
@@ -37,18 +37,18 @@ class DnsAnswers:
     """The answers that one source got from the cluster's DNS when it waited longer."""
 
     server: Observation
-    """The answer that the pod's own resolver settings lead to, or the answer of the server that was
-    named."""
+    """The answer of the server that the attempt names, or else of the server in the pod's own
+    resolver settings."""
     pods: tuple[Observation, ...]
     """The answers of the DNS pods at their own addresses."""
     slow: float
     """s.  An answer that takes longer is slow."""
     share: bool
-    """Some attempts of the same query got an answer, and others got none."""
+    """Some attempts of the same query got an answer, and other attempts got no answer."""
 
     @property
     def answered_late(self) -> bool:
-        """Return whether the server is slow but not silent."""
+        """Return whether the server answers, but late."""
         return _answers(self.server) and self.server.seconds > self.slow
 
     @property
@@ -58,7 +58,7 @@ class DnsAnswers:
 
     @property
     def silent(self) -> list[Workload]:
-        """Return the DNS pods that do not answer, if others do."""
+        """Return the DNS pods that do not answer, if other DNS pods answer."""
         silent = [
             pod
             for observation in self.pods
@@ -69,8 +69,8 @@ class DnsAnswers:
 
     @property
     def named_silent(self) -> str:
-        """Return the silent DNS pods in the words of messages; empty if none or all of them are
-        silent."""
+        """Return the silent DNS pods in the words of messages; empty if no DNS pod or every DNS pod
+        is silent."""
         return ", ".join(pod.label for pod in self.silent)
 
     @property
@@ -130,7 +130,7 @@ def listen(
         return {}
     try:
         pods = known.pods()
-    except SuiteError:  # the user may not read them, or they are unknown
+    except SuiteError:  # the user may not read the DNS pods, or they are not known
         pods = []
     asked = [
         [_question(asks, attempt, known), *_at_pods(asks, attempt, known, pods)]
@@ -159,7 +159,7 @@ def telling_otherwise(
     """Return the DNS pods that answer a query wrongly while other DNS pods answer it correctly,
     each with its answer.
 
-    They are queried for the failed name itself, without a search list.
+    The query is about the failed name itself, without a search list.
     """
     known = servers()
     if known is None or attempt.target is not None:
@@ -178,8 +178,8 @@ def telling_otherwise(
 
 
 def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
-    """Return a question for a known name, without a search list. With a list, each name would wait
-    on its own, and the total time would show nothing."""
+    """Return a question for a known name, without a search list. With a list, each name would have
+    its own wait, and the total time would show nothing."""
     patience = LONGER * asks.timings.of(attempt.source.os).dns_give_up
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 

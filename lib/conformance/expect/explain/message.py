@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The message of a failed expectation: a first line that is enough at 3 a.m., cause, observations,
-advice.
+"""The message of a failed expectation: a first line that is enough at 3 a.m., then cause,
+observations and advice.
 
 Builds an :class:`Explanation`, or text, only from its arguments; at most twelve lines. Everything
 longer is an attachment.
@@ -38,11 +38,12 @@ def explanation(
     so: str = "",
     do: str = "",
 ) -> Explanation:
-    """Explain the expectation and the observation of an attempt; ``observed`` replaces the verdict.
+    """Explain the expectation and the observation of an attempt; ``observed`` replaces the observed
+    verdict.
 
-    Below the first line come the reason of the expectation and the newest observation (with
-    ``because``), ``further`` lines in order (policies, controls), and the advice (``do``). ``so``:
-    the end of the first line.
+    Below the first line come the reason of the expectation (``because``) with the newest
+    observation, the ``further`` lines in their order (policies, controls), and the advice (``do``).
+    ``so``: the end of the first line.
     """
     lines = {"because": because, "observed": details(observations)} if because else {}
     return Explanation(
@@ -60,9 +61,8 @@ def explanation(
 
 
 def since(observations: Sequence[Observation]) -> str:
-    """Return when the first of the newest observations with the same verdict began; empty for
-    none.
-    """
+    """Return when the first of the newest observations with the same verdict began; empty without
+    observations."""
     alike = itertools.takewhile(
         lambda observation: observation.verdict is observations[-1].verdict,
         reversed(observations),
@@ -74,9 +74,9 @@ def summary(observations: Sequence[Observation]) -> str:
     """Return the verdicts of an attempt's observations: ``CONNECTED``, or ``TIMED_OUT 7 times, last
     CONNECTED``.
 
-    A verdict includes what a name resolved to, which pod answered in place of a backend, and why a
-    question failed: ``RESOLVED to 203.0.113.9``, ``an answer of ns/another-pod``, ``DNS_FAILED
-    (REFUSED from 10.96.0.10:53)``.
+    A verdict includes the address to which a name resolved, the pod that answered in place of a
+    backend, and the reason why a DNS query failed: ``RESOLVED to 203.0.113.9``, ``an answer of
+    ns/another-pod``, ``DNS_FAILED (REFUSED from 10.96.0.10:53)``.
     """
     return (
         tally([_word(observation) for observation in observations]) if observations else "nothing"
@@ -96,7 +96,7 @@ def tally(words: Sequence[str]) -> str:
 
 
 def details(observations: Sequence[Observation]) -> str:
-    """Return the newest observation in its own words."""
+    """Return the newest observation in the probe's words."""
     if not observations:
         return "nothing was observed"
     last = observations[-1]
@@ -118,7 +118,7 @@ def of_control(text: Text, when: str = "") -> Text:
     """Return a message reworded as the failure of a control: ``POL-1 control before the change
     failed: ns/client ...``.
 
-    ``when`` names the control, and replaces an earlier description.
+    ``when`` describes the control, and replaces an earlier description.
     """
     kind = f"control {when} failed: " if when else CONTROL
     if isinstance(text, Explanation):

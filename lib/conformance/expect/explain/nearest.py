@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches for a cause that is nearer than the failed path itself. Wrong routes, forwarding
 entries, VNIs or ports of two nodes explain a failed path between them. If a Service's backend is
-closed at its own address, too, the Service alone is not at fault: a policy that is still in force,
-or the network, explains both. The search decides nothing. It starts after an expectation has
-failed, for the path that the message names first."""
+closed at its own address, too, the Service alone is not at fault: the network, or a policy that is
+still in force, explains both failures. The search decides nothing: it starts after an expectation
+has failed, for the path that the message names first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
 UDP_ALONE = ", by UDP, although TCP to the same address and port connects"
 TRIES = 2
-"""How often a backend is probed by its own address, since one lost packet does not make a path
-closed."""
+"""How often a backend is probed at its own address: more than once, since a lost packet is no
+closed path."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def nearest(
     policies: Callable[[Sequence[Workload]], Sequence[str]],
     overlay: Overlay = lambda source, target: Blamed(),
 ) -> Nearest:
-    """Return the likely reason why nothing connects on this path, which should be open, and whether
-    only UDP is affected.
+    """Return the likely reason why nothing connects on this path, which should be open. The result
+    also says if only UDP is affected.
 
     ``policies`` names policies that may be in force at these pods.
     """
@@ -115,8 +115,7 @@ def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) 
 
 
 def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest:
-    """Return the nearer cause for a Service whose backends are closed by their own addresses,
-    too."""
+    """Return the nearer cause for a Service whose backends are closed at their own addresses."""
     if found.wrong:
         why = f", while {found.wrong[0]}"
     elif len(there) == 1:
@@ -136,8 +135,7 @@ def _named(policies: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(found: Blamed) -> dict[str, str]:
-    """Return a message's lines about the overlay; empty if the overlay has all entries that it
-    needs."""
+    """Return a message's lines about the overlay; empty if all its entries are right."""
     if found.wrong:
         return {
             found.by: found.shown,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The likely cause of a closed path between nodes if something other than Calico routes pods'
-packets. Linux nodes show their routes. Windows hosts show their endpoint in the pods' network,
-except with flannel's overlay, which has no such endpoint. The routes of Windows hosts and of a
-cloud's router cannot be read; they are named as the cause if everything else is right. The module
-judges nothing."""
+"""The likely cause of a closed path between nodes on clusters where a component other than Calico
+routes pods' packets. Linux nodes show their routes. Windows hosts show their endpoint in the pods'
+network, except with flannel's overlay, which has no such endpoint. The routes of Windows hosts and
+of a cloud's router cannot be read; they are named as the cause if everything else is right. The
+module decides nothing."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ class RoutedPaths:
     facts: Facts
 
     def blamed(self, source: Workload, target: Target) -> Blamed:
-        """Return what is wrong at the ends of a path, or the remaining suspects if nothing is wrong
-        there; empty within a node."""
+        """Return the faults at the ends of a path, or the remaining suspects if there are none;
+        empty if both ends are on one node."""
         wrong: dict[str, None] = {}
         unread = ""
         ends = [(source, server) for server in target.backends if server.node != source.node]
@@ -60,7 +60,7 @@ class RoutedPaths:
             yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
 
     def _left(self, source: Workload, server: Workload) -> str:
-        """Return the remaining suspects for a path at whose ends nothing is wrong."""
+        """Return the remaining suspects for a path without a fault at its ends."""
         linux = [node.name for node in self.facts.by_os("linux")]
         asked = next((end.node for end in (source, server) if end.os == "linux"), linux[0])
         checks = "the fabric's check of sources, which has to let pods' own addresses pass"
@@ -85,8 +85,8 @@ class RoutedPaths:
         return f"Linux nodes' routes to pods are right: {route}{checks}"
 
     def _laid(self, node: str) -> list[RouteEntry]:
-        """Return a Linux node's routes through other nodes; none if the network between the nodes
-        has these routes."""
+        """Return a Linux node's routes through other nodes; empty if the network between the nodes
+        has these routes instead."""
         peers = {hop for peer in self.facts.nodes for hop in self._hops(peer.name)}
         routes = self.hosts.linux(node).routes
         return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]

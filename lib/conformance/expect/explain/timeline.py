@@ -12,7 +12,7 @@ SHOWN = 9
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that the suite did or observed meanwhile."""
+    """An action or observation of the suite while streams were open."""
 
     at: float
     """Unix seconds."""

@@ -18,9 +18,9 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 
 CONNECTIONS = 8
-"""The number of connections of a client in a round. If each of two backends were chosen at random,
-one backend would answer all of them in one round of 128; the connections of all agreeing rounds are
-counted together."""
+"""The number of connections of a client in a round. If a Service chose between two backends at
+random, one backend would answer all connections in one of 128 rounds. The connections of all
+agreeing rounds are counted together."""
 SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows)."""
 SEVERAL = "without session affinity its connections go to several backends"
@@ -43,15 +43,15 @@ class Affinity(Subject):
         """Expect each Windows client's connections to stay with one backend on Server 2022 and
         later.
 
-        On earlier builds they should reach several backends; if they stay with one, the limitation
-        is LIFTED.
+        On earlier builds the connections should reach several backends; if they stay with one, the
+        limitation is LIFTED.
 
-        ``plain``: the same backends without session affinity. ``beside``: Linux clients, which stay
-        with one backend.
+        ``plain``: a Service with the same backends, without session affinity. ``beside``: Linux
+        clients, which stay with one backend.
 
         Raise Nonconformance if a connection reaches no backend, or if a client that should stay
-        does not. Raise ControlBroken if a client does not reach several backends by ``plain``, or
-        if a Linux client does not stay.
+        with one backend does not. Raise ControlBroken if a client does not reach several backends
+        by ``plain``, or if a Linux client does not stay with one backend.
         """
         expect = self.expect
         everyone = [*beside, *clients]
@@ -89,8 +89,7 @@ class Affinity(Subject):
         self.check("behaviour", [(everyone[at], target, at) for at in places], judge)
 
     def _problem(self, polled: Polled, place: int) -> Exception | None:
-        """Return the failure of a client; None if the client stays with one backend, or does not
-        have to."""
+        """Return the failure of a client; None if it stays with one backend, or need not stay."""
         kept, plain = _newest(polled, place)
         index = 2 * place * CONNECTIONS
         names = _names(kept)
@@ -112,7 +111,7 @@ class Affinity(Subject):
 
 
 def _of(round_: Sequence[Observation], place: int) -> tuple[Sequence[Observation], ...]:
-    """Return a client's connections in one round: those with session affinity, and those
+    """Return a client's connections in one round: first those with session affinity, then those
     without."""
     start = 2 * place * CONNECTIONS
     middle = start + CONNECTIONS
@@ -123,8 +122,8 @@ def _newest(polled: Polled, place: int) -> tuple[list[Observation], list[Observa
     """Return a client's connections in the newest rounds, as many rounds as must agree: with
     session affinity, and without.
 
-    Rounds in which every connection was answered are preferred if there are enough of them, since a
-    lost connection does not show which backend the others reached.
+    If there are enough rounds in which every connection was answered, return these: a lost
+    connection does not show which backend it would have reached.
     """
     rounds = [_of(one, place) for one in polled.settled.observations]
     whole = [one for one in rounds if all(map(_answered, one))]

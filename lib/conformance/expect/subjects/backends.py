@@ -22,11 +22,11 @@ from conformance.probe.protocol import same_pod
 
 MISSED_BY_CHANCE = 1e-6
 """The probability that one of the backends gets none of a source's connections by chance alone, in
-as many rounds as verdicts need. kube-proxy chooses at random, so the probability that ``m``
+all the rounds that a verdict needs. kube-proxy chooses at random, so the probability that ``m``
 connections miss any of ``n`` backends is less than ``n * e^(-m/n)``."""
 LARGE = 5000
-"""The size in bytes of an answer that does not fit into one packet: addresses must be rewritten in
-each of its packets."""
+"""The size in bytes of an answer that does not fit into one packet, so that addresses must be
+rewritten in several packets."""
 ONE_PACKET = 1200
 """The size in bytes of a datagram that is not fragmented. No document says how Services forward
 fragments, which have no port."""
@@ -35,11 +35,11 @@ NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The verdicts of attempts at a Service without a backend: kube-proxy refuses or drops the packet.
 A connection that is reset or closed had a backend."""
 KEPT_PORT = 40_000
-"""The source port of datagrams that simulate one kept socket; it is below the ports that systems
+"""The source port of datagrams that simulate one kept socket; the port is below those that systems
 choose themselves."""
 AT_LEAST = 12
-"""The least number of connections of a source in a round, however few the backends are: a Service
-may still lead to a removed backend."""
+"""The least number of connections of a source in a round. It holds even for few backends, since a
+Service may still lead to a removed backend."""
 
 
 @dataclass
@@ -58,8 +58,8 @@ class Backends(Subject):
         self, sources: Sequence[Workload], target: Target, *, because: str, nobody: str
     ) -> None:
         """Expect the backends of each source's own node, and no other pod, to answer its
-        connections. If the source's node has no backend, expect no answer, with the reason
-        ``nobody``.
+        connections. If the source's node has no backend, expect no answer; ``nobody`` is the
+        reason.
 
         Raise Nonconformance; MissingCapability if no node of a source has a backend.
         """
@@ -80,8 +80,7 @@ class Backends(Subject):
     def _used(self, pairs: Sequence[Pair], because: str) -> None:
         """Expect all backends of each pair's target, and no other pod, to answer its source.
 
-        Each source and target is decided once as many rounds agree as verdicts need. Raise
-        Nonconformance.
+        Each source and target is decided once enough rounds agree. Raise Nonconformance.
         """
         expect = self.expect
         patience = [expect.timings.of(client.os) for client, _ in pairs]
@@ -108,8 +107,8 @@ class Backends(Subject):
         def judge(index: int) -> Judged:
             client, target = pairs[index]
             observations = of_pair[index]
-            # A result that agreed once still counts, even if later rounds differ: they were made
-            # for other paths. An answer of another pod always counts.
+            # A result that agreed once still counts, even if later rounds differ: the later rounds
+            # were made for other paths. An answer of another pod always counts.
             if not any(map(unexpected_backend, observations)) and _agreed(
                 [round_[index] for round_ in rounds], target, agree
             ):
@@ -129,14 +128,14 @@ class Backends(Subject):
             )
 
         # Attempts can time out for many reasons; an answer of another pod names the node to look
-        # at. So these cases come first.
+        # at. So cases with such an answer come first.
         cases = [(*pair, place) for place, pair in enumerate(pairs)]
         cases.sort(key=lambda case: not any(map(unexpected_backend, of_pair[case[2]])))
         self.check("open", cases, judge)
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
-        """Expect no source's connection to the target to be answered any more: it has no backend.
-        Raise Nonconformance."""
+        """Expect no source's connection to the target to be answered any more: the target has no
+        backend now. Raise Nonconformance."""
         self.lead_nowhere([(source, target) for source in sources], because=because)
 
     def lead_nowhere(self, pairs: Iterable[Pair], *, because: str) -> None:
@@ -152,8 +151,8 @@ class Backends(Subject):
     def answer_a_kept_socket(
         self, sources: Iterable[Workload], target: Target, *, because: str
     ) -> None:
-        """Expect a present backend to answer datagrams that each source sends from one port, test
-        after test.
+        """Expect an existing backend to answer the datagrams that each source sends from one port,
+        which stays the same from test to test.
 
         Raise Nonconformance.
         """
@@ -171,8 +170,8 @@ class Backends(Subject):
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """Expect a backend to return :data:`LARGE` bytes, or a datagram of one packet, unchanged.
 
-        Raise Nonconformance; ControlBroken if the backend does not return them at its own address
-        either.
+        Raise Nonconformance; ControlBroken if the backend does not return this payload at its own
+        address either.
         """
         asked = list(pairs)
         direct = [(source, _own(target)) for source, target in asked]
@@ -249,7 +248,7 @@ class Backends(Subject):
         seconds: float,
         because: str,
     ) -> Nonconformance:
-        """Return this source's failure, which describes its answers."""
+        """Return the failure of this source, with a description of its answers."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
             self.expect.context.claims,
@@ -291,14 +290,15 @@ class _Row:
 
 
 def _own(target: Target) -> Target:
-    """Return the first backend at its own address, with the port to which the Service leads."""
+    """Return the first backend of a Service, at its own address and the port to which the Service
+    leads."""
     backend = target.backends[0]
     return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 
 
 def _connections(backends: int, rounds: int) -> int:
-    """Return how many connections a source needs in each round to reach all backends within these
-    rounds."""
+    """Return how many connections a source needs in each round to reach all backends within this
+    number of rounds."""
     in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
     return max(AT_LEAST, math.ceil(in_all / rounds))
 

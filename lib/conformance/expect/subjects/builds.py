@@ -9,20 +9,21 @@ from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Facts
 
 CONTAINERD_FLOOR = "1.6"
-"""The containerd version that HostProcess containers need. Every way of installation needs them
-(HOST_PROCESS), except the manual one."""
+"""The containerd version that HostProcess containers need. The ways of installation in
+:data:`HOST_PROCESS` need such containers."""
 HOST_PROCESS = ("operator", "manifest")
 """Ways of installation that run Calico in HostProcess containers on Windows. After a manual
-installation it runs as services."""
+installation, Calico runs as services."""
 FLOORS = {"operator": "3.27"}
-"""Map each way of installation to the first Calico version that has it for Windows."""
+"""Map each way of installation to the first Calico version that has this way for Windows."""
 FLOOR = "3.12"
 """The first Calico version for the other ways."""
 
 
 @dataclass(frozen=True)
 class Builds:
-    """The table's row for one cluster; an unknown Calico version is judged as the newest."""
+    """The row of the requirements page's table for one cluster; an unknown Calico version is judged
+    as the newest."""
 
     facts: Facts
 
@@ -46,7 +47,7 @@ class Builds:
         return Version.parse(version) >= Version.parse(self.calico_floor)
 
     def listed(self, there: BuildUnderCalico) -> bool:
-        """Return whether the Calico version on a node lists its Windows build."""
+        """Return whether the Calico version on a node lists the node's Windows build."""
         return any(Version.of(*there.build) in Range(item) for item in _row(there.calico))
 
     @property

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the demo's literal commands against structured attempts on the same path.
+"""Runs the demo's literal commands, and compares them with attempts by the suite's agents on the
+same path.
 
 The attempt gives the verdict. The command's exit code and output must agree with it: a command that
 connects where attempts do not is a violation, since nothing else could have printed the answer. Any
-other disagreement is a fault of the tools, and is ProbeBroken. Each pair of pods is decided on its
-own.
+other disagreement is a fault of the tools: ProbeBroken. Each pair of pods is decided on its own.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from conformance.settings import Timings
 TIMED_OUT = "The operation has timed out"
 """Windows PowerShell's message about a request without an answer."""
 UNKNOWN_NAME = "SocketException"
-"""The error's id in PowerShell's message when Windows' resolver gives no address; it is the same in
-every language."""
+"""The error's id in PowerShell's message when Windows' resolver returns no address. The id is the
+same in every language."""
 COMPARE_SUFFIXES = (
     "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace"
     " (dns of CNI's file)"
@@ -57,7 +57,7 @@ class Ended(Protocol):
 
 
 Run = Callable[[Workload, Sequence[str], float], Ended]
-"""Runs a command in a pod's main container within so many seconds; raises ProbeBroken."""
+"""Runs a command in a pod's main container, with a time limit in seconds; raises ProbeBroken."""
 
 
 @dataclass
@@ -115,9 +115,9 @@ class Commands:
         """Expect Windows' own resolver, which applications use, to return these addresses for the
         name in each client.
 
-        It uses the pod's suffix list, the DNS client's cache and its rules; one answer decides.
-        Raise Nonconformance if it returns other addresses or no such name, ProbeBroken if the
-        command's output shows neither.
+        The resolver uses the pod's suffix list, and the DNS client's cache and rules; one answer
+        decides. Raise Nonconformance if it returns other addresses or no such name, ProbeBroken if
+        the command's output shows neither.
         """
         wanted = sorted(to)
         shown = "ForEach-Object { $_.IPAddressToString }"
@@ -184,7 +184,7 @@ class Commands:
         half: Half,
         because: str,
     ) -> None:
-        """Run the command of every path at once, and judge each on its own. Raise the worst
+        """Run the commands of all paths at once, and judge each command on its own. Raise the worst
         failure."""
         commands = [(pair, argv(pair[1])) for pair in pairs]
         ran = at_once([partial(self._run, client, words) for (client, _), words in commands])
@@ -236,11 +236,11 @@ def _says(output: str, words: str) -> bool:
 
 @dataclass(frozen=True)
 class _Output:
-    """The output of a command that has ended, and its explanation in case it is wrong."""
+    """The output of a command that has ended, and the explanation to use if the output is wrong."""
 
     ended: Ended
     _explanation: Explanation
-    """What was expected of the command, and where it ran."""
+    """The expected result of the command, and the place where the command ran."""
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:

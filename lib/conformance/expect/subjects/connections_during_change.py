@@ -5,8 +5,8 @@ Windows pods may lose their connections (and must then get a new one); Linux pod
 ``begin`` opens the streams before any policy is applied. ``under`` applies the policies that will
 change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are called
 after the change: they wait until the witness opens, watch both ends, and decide. A restart of Felix
-is its own witness, because an unchanged ACL list looks the same once it is programmed again. The
-observations of each end are recorded, never expected.
+is its own witness, because an unchanged ACL list looks the same once it is programmed again. What
+happens at each end is only recorded; no expectation is about it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ calico#10437)."""
 
 
 ROUNDS = 3
-"""The number of times in a row that streams may be lost because of earlier changes."""
+"""How often in a row streams may be lost because of earlier changes."""
 
 
 @dataclass
 class ConnectionsDuringChange:
-    """The connections of a test; each watched stream has its own decision, NOT_OBSERVED if it was
-    kept."""
+    """The connections of a test. Each watched stream has its own decision; a stream that survived
+    is NOT_OBSERVED."""
 
     streams: StreamExpect
     expect: Expect
@@ -64,10 +64,10 @@ class ConnectionsDuringChange:
         self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
 
     def under(self, *policies_and_rows: Policies | Row) -> None:
-        """Apply policies that close paths and let streams pass, as the rows say; they are in force
-        when the change begins. A stream that is lost now does not count for the coming change and
-        is opened again. A stream that does not reconnect in time is a Nonconformance, since
-        applying policies is a change as well; so is a path that the policies do not close. Raise
+        """Apply policies that close paths and let streams pass, as the rows say; these policies are
+        in force when the change begins. A stream that is lost now does not count for the coming
+        change and is opened again. Applying policies is a change as well, so a stream that does not
+        reconnect in time is a Nonconformance; so is a path that the policies do not close. Raise
         ControlBroken if the paths cannot be decided, or if the Linux stream does not open."""
         begun = self._opened()
         because = next(iter(rows_of(policies_and_rows).values())).because
@@ -157,9 +157,9 @@ class ConnectionsDuringChange:
         """Expect these streams to survive, since the change affects no policy; before Calico v3.31
         they may be lost.
 
-        Such a change has no effect that could be its witness. Its witness is a later change, to
-        another pod of the same node, which opens the paths ``opened``: Felix handles changes in
-        order, so the earlier change has been handled by then.
+        Such a change has no effect that could be its witness. The witness is a later change to
+        another pod of the same node, which opens the paths ``opened``. Felix handles changes in
+        order, so by then it has handled the earlier change.
         """
         chosen, states = self._after(streams, survives, opened, because=because)
         wrong: list[Exception] = []
@@ -193,8 +193,8 @@ class ConnectionsDuringChange:
     # --- how --------------------------------------------------------------------------------------------------------
 
     def _oldest_calico(self, stream: Stream) -> str:
-        """Return the oldest version of Calico on the Windows nodes of a stream's ends; empty: one
-        is not known."""
+        """Return the oldest version of Calico on the Windows nodes of a stream's ends; empty: a
+        version is not known."""
         ends = [workload for workload in (stream.client, stream.server) if workload.os == "windows"]
         reported = [self.facts.calico_on(workload.node) for workload in ends] or [
             self.facts.calico_version
@@ -240,8 +240,7 @@ class ConnectionsDuringChange:
     ) -> tuple[list[Stream], list[StreamState]]:
         """Return the watched streams, with lost streams opened again, and their states.
 
-        The ``still`` rows are checked while the streams are watched, so that both take the time of
-        one check.
+        The ``still`` rows are checked while the streams are watched, to save time.
         """
         begun = self._opened()
         streams = self.streams
@@ -259,7 +258,7 @@ class ConnectionsDuringChange:
             for witness in witnesses:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
-            # A lost stream is itself a witness. If new connections fail, the other witnesses cannot
+            # A lost stream is a witness, too. If new connections fail, the other witnesses cannot
             # connect either.
             self._come_back(chosen, because)
             raise
@@ -294,8 +293,8 @@ class ConnectionsDuringChange:
     ) -> list[Stream]:
         """Wait until each stream is decided, reopen lost streams, and return all streams.
 
-        Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: a
-        new connection that worked at once does not show that the next one will.
+        Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: one
+        new connection that worked does not show that the next connection will work.
         """
         states = self.streams.standing(streams, because=because)
         self._demand_recovery(streams, states, because, witnessed=witnessed)

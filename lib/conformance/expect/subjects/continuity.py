@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about conditions that hold all the time during a change, and not only before and
-after it."""
+"""Expectations about paths all the time during a change, and not only before and after it."""
 
 import math
 import threading
@@ -23,13 +22,14 @@ from conformance.settings import Timings
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
-"""The number of connections at a target which show that it was open: a single connection may have
-begun before the denial."""
+"""The number of connections which show that a path was open: a single connection may have begun
+before the denial."""
 NAP = 0.05
 """s. The longest wait for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
-"""A client (uid) and a protocol: a client whose UDP attempts connect may still fail by TCP."""
+"""A client (uid) and a protocol. Protocols count separately, since a client whose UDP attempts
+connect may still fail by TCP."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _PathState:
 
 @dataclass
 class Continuity(Subject):
-    """The expectations of a test about paths while it performs an operation."""
+    """The expectations of a test about paths while the test performs an operation."""
 
     def closed_while(
         self,
@@ -77,7 +77,7 @@ class Continuity(Subject):
                 work()
             finally:
                 stop.set()
-        asking.result()  # raises errors of probing, which are no closed path
+        asking.result()  # raises errors of probing: a broken probe is no closed path
         alive = _alive(opened)
 
         def judge(state: _PathState) -> Judged:
@@ -106,8 +106,8 @@ class Continuity(Subject):
     def _ask(
         self, shut: Sequence[_PathState], opened: Sequence[_PathState], stop: threading.Event
     ) -> None:
-        """Probe until the end, and probe clients without an answer a while longer; then read the
-        last answers."""
+        """Probe until ``stop`` is set, and clients without an answer for a while longer; then read
+        the last answers."""
         clock = self.expect.clock
         began = clock.monotonic()
         rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
@@ -122,7 +122,7 @@ class Continuity(Subject):
                 now = clock.monotonic() - began
                 rounds.begin(paths, now)
                 rounds.hear()
-                # checked after reading, since the newest answers may be time-outs
+                # checked after reading answers, since the newest may be time-outs
                 if stop.is_set():
                     last = min(last, now + longer)
                     alive = _alive(opened)
@@ -137,8 +137,8 @@ class Continuity(Subject):
     def _problem(
         self, state: _PathState, all_closed: Sequence[_PathState], alive: set[_Way], because: str
     ) -> Exception | None:
-        """Return the failure of a path that should be closed, or why it is undecided; None: it was
-        closed."""
+        """Return the failure of a path that should be closed, or the reason why it is undecided;
+        None: the path was closed."""
         attempt = state.attempt
         all_seen = [observation for _, observation in state.observations]
         reached = [
@@ -200,7 +200,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Map each ticket to the path and the second in which it was tried."""
+    """Map each ticket to the path and the second in which the path was tried."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:
@@ -230,7 +230,7 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that should be closed prove nothing; empty if it was
+    """Return why the answers of a path that should be closed prove nothing; empty if the path was
     closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:

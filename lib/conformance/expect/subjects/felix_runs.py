@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations that Felix runs on nodes. Without Felix nothing is programmed there, and other
-failures follow.
-"""
+"""Expectations that Felix runs on nodes. On a node without Felix nothing is programmed, and other
+failures follow."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ class FelixRuns:
     nodes: Sequence[NodeFacts]
     """The nodes that were Ready when the run began."""
     down: Callable[[Sequence[str]], Mapping[str, str]]
-    """Returns the state of Felix on those of the given nodes on which it does not run, or a text
+    """Maps each of the given nodes on which Felix does not run to the state of Felix, or to a text
     that Felix is not installed there."""
     lost: Callable[[Sequence[str]], Mapping[str, str]]
-    """Returns the error of each of the given nodes that died during the run."""
+    """Maps each of the given nodes that died during the run to the error."""
     changed: Callable[[str], bool]
     """Returns whether this run has restarted Felix on a node, or may have."""
     within: float
@@ -37,8 +36,8 @@ class FelixRuns:
     def everywhere(self, *, because: str) -> None:
         """Expect Felix to run on every node at two checks in a row, or to run again in time.
 
-        Raise Nonconformance if it does not; EnvironmentBroken if a node died, or if this run's own
-        restarts may be the cause.
+        Raise Nonconformance if Felix does not; EnvironmentBroken if a node died, or if this run's
+        own restarts may be the cause.
         """
         names = [node.name for node in self.nodes]
         settled = until(

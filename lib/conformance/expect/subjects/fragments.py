@@ -4,8 +4,8 @@ receiver's system joins them.
 
 Datagrams are sent without Don't Fragment and answered with few bytes, so that each direction is
 judged by itself. UDP delivers whole datagrams or none: an answer of the server shows that all parts
-arrived. TCP fills packets as far as both ends allow, and the answer has as many packets: a
-connection that loses packets because of their size never ends.
+arrived. TCP fills packets as far as both ends allow, and the answer has as many packets as the
+request: a connection that loses packets because of their size never ends.
 """
 
 from collections.abc import Sequence
@@ -27,21 +27,22 @@ WHOLE = 12000
 enough pieces to arrive at once."""
 
 TRANSFER = 1_200_000
-"""The bytes that a TCP connection carries in each direction: more than it sends before the first
-acknowledgement (RFC 6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
+"""The bytes that a TCP connection carries in each direction: more than TCP sends before the first
+acknowledgement (RFC 6928), and more than 64 KiB and 1 MiB, the limits of windows and counters."""
 ROUND_TRIPS = 20
 """The most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
 packets (RFC 6928) and doubles them with each round trip, seven times in each direction; it needs
-some more for its start and for lost packets."""
+some more round trips for its start and for lost packets."""
 BETWEEN = tuple(range(100, 1300, 100))
-"""Sizes in bytes that fit into a packet, to which the path adds less than 100 more: a fault that
-loses packets of some sizes only may let the full and the smallest packets pass."""
+"""Sizes in bytes that fit into a packet; each path adds an offset of less than 100. They are needed
+because a fault that loses only packets of some sizes may let the full and the smallest packets
+pass."""
 SENT_BACK = BETWEEN[-1]
-"""The size among those in ``BETWEEN`` at which a datagram is returned whole, so that its bytes are
+"""The size in ``BETWEEN`` at which the server returns the whole datagram, so that its bytes are
 compared."""
 TINY = 50
-"""The size in bytes of a datagram that passes wherever any datagram does; it is smaller than those
-sizes."""
+"""The size in bytes of a datagram that passes wherever any datagram passes; smaller than all sizes
+of ``BETWEEN``."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
@@ -189,7 +190,7 @@ def _all_echoed(observations: Sequence[Observation]) -> bool:
 
 
 def _beyond(place: int, pair: Pair) -> int:
-    """Return how many bytes a path's sizes differ from round sizes; each operating system has its
+    """Return the offset in bytes that a path adds to :data:`BETWEEN`; each operating system has its
     own offsets."""
     return (37 * place + 69 * (pair[1].backends[0].os == "windows")) % 100
 

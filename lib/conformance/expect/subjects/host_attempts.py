@@ -2,9 +2,9 @@
 """Expectations about connections from the hosts of Windows nodes, made by a program in a
 HostProcess pod.
 
-A host cannot tell which pod answered it. So in the same rounds other clients reach the same target,
-and the host reaches a Linux node's port; this shows that neither the target nor the underlay is the
-cause.
+A host cannot report which pod answered its connection. Therefore, in the same rounds, other clients
+reach the same target, and the host reaches a Linux node's port. These controls show that neither
+the target nor the underlay is the cause.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,8 @@ Round = dict[str, Verdict]
 
 
 class Ends(NamedTuple):
-    """The possible results of all rounds of a goal."""
+    """The possible results of all rounds of a goal. A goal is a pod, which stands for its node's
+    host, and a target."""
 
     documented: tuple[Verdict, ...]
     """The results that are documented."""
@@ -39,7 +40,7 @@ class Ends(NamedTuple):
 
 @dataclass
 class HostAttempts(Subject):
-    """What the hosts of Windows nodes reach by TCP."""
+    """The expectations of a test about targets that the hosts of Windows nodes reach by TCP."""
 
     connect: Connect
 
@@ -48,7 +49,7 @@ class HostAttempts(Subject):
     ) -> None:
         """Expect that hosts do not reach their targets; each pod stands for the host of its node.
         In each round the ``witness`` paths connect, and the host connects to ``control`` and tries
-        the target. TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.
+        its target. TIMED_OUT in all rounds is as documented; CONNECTED in all rounds is LIFTED.
         Raise Nonconformance for any other result, ControlBroken if a control fails."""
 
         def check_witness(again: str) -> None:
@@ -65,8 +66,8 @@ class HostAttempts(Subject):
         control: Target,
         because: str,
     ) -> None:
-        """Record whether the hosts of these pods' nodes get no answer from a cloud's metadata
-        service, which is the known issue.
+        """Record whether the known issue occurs: the hosts of these pods' nodes get no answer from
+        a cloud's metadata service.
 
         ``service``: address and port. Each attempt is made at the same time as an attempt at
         ``control``. Raise MissingCapability without a service, else as :meth:`limited` does.

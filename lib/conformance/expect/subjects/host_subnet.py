@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source address that servers in the nodes' own network receive from Windows pods, on a free
-port: the node's or the pod's."""
+"""The source address that servers in the nodes' own network (on free ports of nodes) receive from
+Windows pods: the node's or the pod's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ NAME_TARGET = "name a host beyond the cluster, so that NAT-2 is decided: --exter
 
 @dataclass
 class HostSubnet:
-    """The expectations of a test about NAT of pods towards nodes' networks (natOutgoing)."""
+    """The expectations of a test about NAT of pods' traffic to nodes' networks (natOutgoing)."""
 
     streams: StreamExpect
     external: ExternalPaths
@@ -43,11 +43,12 @@ class HostSubnet:
         such a server receives the pod's address, while a server outside the cluster receives the
         node's, the limitation is LIFTED.
 
-        ``exclusions``: Felix' natOutgoingExclusions. Raise MissingCapability if the clients
-        ``beside`` cannot reach the servers either, as behind a firewall, if one of the ``pools``
-        has no natOutgoing, or if nothing shows whether any of these nodes translates addresses;
-        Nonconformance if a server receives a third address; ControlBroken if a client does not
-        reach it, or if its traffic to a server outside the cluster is not translated.
+        ``exclusions``: Felix' natOutgoingExclusions. Raise MissingCapability if the control clients
+        (``beside``) cannot reach the servers either, for example because of a firewall, if one of
+        the ``pools`` has no natOutgoing, or if nothing shows whether any of these nodes translates
+        addresses; Nonconformance if a server receives a third address; ControlBroken if a client
+        does not reach a server, or if the client's traffic to a server outside the cluster is not
+        translated.
         """
         asked_for(pools)
         try:
@@ -96,9 +97,9 @@ class HostSubnet:
     def _untranslated(
         self, client: Workload, text: str, although: str, exclusions: Fact[str]
     ) -> Judged:
-        """Decide about a pod whose own address a server in the nodes' network receives. The nodes'
-        subnet is an exception only if the pod's traffic to a server outside the cluster is
-        translated (NAT-2)."""
+        """Decide about a pod whose own address a server in the nodes' network receives. That shows
+        that the nodes' subnet is excluded from NAT only if the pod's traffic to a server outside
+        the cluster is translated (NAT-2)."""
         beyond = self.external.source_of(client)
         if beyond == client.node_address:
             found = f"natOutgoingExclusions is {exclusions.value}, {exclusions.source}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about issues that can happen: an issue happened, or it did not happen although a
-witness shows that it could."""
+witness shows that it could have."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from conformance.verdicts.meaning import of_chance
 
 @dataclass
 class KnownIssue(Subject):
-    """The expectations of a test about a known issue; paths on which it does not happen are
+    """The expectations of a test about a known issue. Paths on which the issue does not happen are
     NOT_OBSERVED."""
 
     def may_be_cut_off(
@@ -37,8 +37,8 @@ class KnownIssue(Subject):
         """Record whether connecting to the first target of each pair fails while the second
         connects.
 
-        It failed if no connection was made within the time that a change of a Service may take, at
-        consecutive attempts: rules that come late are no failure. Raise Nonconformance if another
+        Connecting failed if consecutive attempts made no connection within the time that a change
+        of a Service may take: rules that come late are no failure. Raise Nonconformance if another
         pod answers.
         """
         self.paths_may_fail(
@@ -100,7 +100,7 @@ class KnownIssue(Subject):
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
     ) -> None:
-        """Record for each node whether the issue has occurred there, according to ``read``; the
+        """Record for each node whether the issue has occurred there, as ``read`` reports; its
         result may be unknown.
 
         ``do``: the step that makes an unknown result known. Raise MissingCapability if the result

@@ -3,7 +3,8 @@
 NodePort that does not work.
 
 Security groups, network security groups and host firewalls often admit no NodePorts from node to
-node. Therefore the NodePort of a Linux backend, which should work on every cluster, is tried first.
+node. Therefore a test first tries the NodePort of a Linux backend, which should work on every
+cluster.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ class NodePorts:
     ) -> None:
         """Expect each of these nodes to reach the NodePorts of Linux backends at other nodes.
 
-        Raise MissingCapability if not.  Nothing is tried if there is no other node.
+        Raise MissingCapability if a node does not. Nothing is tried if there is no other node.
         """
         pairs = [
             (source, target)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The overlay between nodes; if no packet passes, the cause: the network of the nodes, or the
-overlay.
+"""The overlay between nodes. If no packet passes, this finds the cause: the network of the nodes,
+or the overlay.
 
 Paths within a node and the nodes' own addresses are controls, and so are the entries of each node
 for the other node's pods: route, forwarding, VNI. UDP 4789 is to blame only if all controls are
-sound and nothing at all passes between two nodes: no datagram and no connection, of no pod, in
-neither direction.
+sound and nothing at all passes between two nodes: neither a datagram nor a connection of any pod,
+in either direction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.verdicts.meaning import of_demand
 
 KUBELET = 10250
-"""Port of every node's kubelet. A refusal is as good as a connection: the answer came from that
-node."""
+"""Port of every node's kubelet. A refusal counts like a connection: the answer came from that node.
+"""
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
 
 
@@ -43,9 +43,9 @@ class Carrier:
 
     name: str
     blamed: str
-    """The likely cause if all entries are right and packets still do not pass between the nodes."""
+    """The likely cause if all entries are right, but packets do not pass between the nodes."""
     whole: str
-    """The entries that are right on both nodes in that case."""
+    """The text of messages if all entries on both nodes are right."""
     do: str
     see: str
     """The claims about the entries that nodes have for each other's pods."""
@@ -81,8 +81,8 @@ class Overlay:
 
         The paths of ``witness`` rows are inside a node; ``node`` is a pod in a node's network that
         connects to each target's node. Both are controls. Raise Unmet if only UDP 4789 can be to
-        blame; ControlBroken if the controls are broken, or if the entries of the nodes of every
-        dead path are not as announced, which the message then says first.
+        blame. Raise ControlBroken if the controls are broken, or if every dead path has nodes whose
+        entries are not as announced; then the message begins with these entries.
         """
         expect = self.expect
         paths = rows_of(rows)
@@ -144,8 +144,8 @@ class Overlay:
     def _demand_controls(self, polled: Polled, count: int, connect: int) -> None:
         """Raise ControlBroken if a path inside a node is dead, or a node cannot be reached.
 
-        ``count``: number of paths between nodes, which come first in ``polled``; ``connect``:
-        number of these and of the paths inside one node; the other paths lead to nodes.
+        ``polled`` has ``count`` paths between nodes, then paths inside one node (``connect`` paths
+        so far), and then paths to nodes.
         """
         rows = [
             (
@@ -195,7 +195,8 @@ class Overlay:
     def _decide_each(
         self, polled: Polled, between: Sequence[Pair], found: Mapping[int, Blamed]
     ) -> None:
-        """Decide each path between nodes after some were dead; ``found``: their explanations."""
+        """Decide each path between nodes, some of which are dead; ``found``: the explanations of
+        dead paths."""
         for index, (source, target) in enumerate(between):
             last = polled.settled.last[index]
             names: Sequence[str] = ()
@@ -211,8 +212,8 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return the error that the overlay is blocked, or another explanation of all dead
-        paths."""
+        """Return the error that the overlay is blocked, or the error with another explanation of
+        all dead paths."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)
@@ -221,7 +222,8 @@ class Overlay:
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
-        """Return the traffic that passes between some pairs of nodes.
+        """Return an attempt that passes for each of these pairs of nodes, if there is such an
+        attempt.
 
         ``blank``: pairs of nodes whose paths are dead without a known cause.
         """
@@ -258,8 +260,8 @@ class Overlay:
     def _blocked(
         self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
     ) -> Unmet:
-        """Return the error which says that only the likely cause of :attr:`Carrier.blamed` is left
-        to explain why this path is dead."""
+        """Return the error that names :attr:`Carrier.blamed` as the only cause that is left for
+        this dead path."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
@@ -320,8 +322,8 @@ class Fabric(Overlay):
 
 
 class Unread:
-    """A stand-in for entries that cannot be read on this cluster; the nodes' network is then the
-    likely cause."""
+    """A stand-in for entries that cannot be read on this cluster. Without entries, the nodes'
+    network is the likely cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         raise MissingCapability(f"flannel sets them, for node {toward}", "ip route")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on a Windows node without an overlay, and traffic to them whose source is this node's
-own address.
+"""Backends on a Windows node without an overlay, and traffic to these backends from this node's own
+address.
 
-Felix puts an ACL before all policies of an endpoint that admits every address of its node
-(projectcalico/calico felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule). Without an
-overlay, kube-proxy gives traffic this address if it comes by ClusterIP without direct server
+Before all policies of an endpoint, Felix puts an ACL that admits every address of the endpoint's
+node (projectcalico/calico felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule). Without an
+overlay, kube-proxy gives this address to traffic that comes by ClusterIP without direct server
 return, or from outside by NodePort (calico#4078).
 """
 
@@ -36,14 +36,14 @@ class OwnNode(Subject):
         """Expect clients that the policy does not admit ("strangers") to connect on the paths of
         the rows.
 
-        The witnesses that are closed are the same strangers by pod address. The witnesses that are
-        open are clients that the policy admits. ``undecided``: nodes that may or may not have the
-        limitation, with the reason; a closed path from such a node is NOT_RUN. Any other closed
-        path means that the limitation is gone: LIFTED.
+        Closed witnesses are the paths of the same strangers to pod addresses. Open witnesses are
+        paths of clients that the policy admits. ``undecided``: nodes that may or may not have the
+        limitation, each with the reason; a closed path from such a node is NOT_RUN. Any other
+        closed path means that the limitation is gone: LIFTED.
 
-        Raise Nonconformance if a path ends in a third way each time. Raise ControlBroken if
-        ``admitted`` clients do not connect, if strangers connect by pod address, or if a path is
-        open at times and closed at others.
+        Raise Nonconformance if a path has the same third result each time. Raise ControlBroken if
+        admitted clients do not connect, if strangers connect by pod address, or if a path is open
+        at times and closed at others.
         """
         of_rows = rows_of(rows)
         paths = [pair for pair, row in of_rows.items() if not row.witness]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that reach themselves through their own Service, on nodes that are known to support this."""
+"""Expectations that pods reach themselves through their own Service, on nodes that are known to
+support this."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ class OwnService:
     nodes: WindowsNodes
 
     def is_reached(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """Expect each pod to reach its own Service. If it is not known whether a node uses DSR,
-        record NOT_RUN with the observation."""
+        """Expect each pod to reach its own Service. If it is not known whether a node uses direct
+        server return (DSR), record NOT_RUN with the observation."""
         asked = list(pairs)
         unknown = [pair for pair in asked if pair[0].node in self.nodes.undecided]
         known = [pair for pair in asked if pair not in unknown]

@@ -2,10 +2,10 @@
 """Expectations about ping within the cluster and to addresses outside it, by the output of the
 systems' own commands.
 
-Only a line that reports a reply counts (``Reply from ADDRESS: bytes=``). Windows' summary does not
-count, since "100% loss" contains "0% loss" and "Destination host unreachable" counts as received;
-nor does the exit code. Silence counts only if as many pings in a row as verdicts must agree got no
-answer.
+Only a line that reports a reply counts (``Reply from ADDRESS: bytes=``). The exit code does not
+count, nor does Windows' summary, since "100% loss" contains "0% loss" and "Destination host
+unreachable" counts as received. Silence counts only if as many pings in a row as must agree for a
+verdict got no answer.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ ECHOES = 3
 """The number of requests of a ping: the first may wait until an address is resolved."""
 REPLY = (1, ECHOES)
 SILENCE = (1,)
-"""REPLY and SILENCE are the numbers of requests of the first ping and of later pings, if a reply is
-expected and if none is. A ping waits for all its replies."""
+"""The numbers of requests of the first ping and of later pings: REPLY if a reply is expected,
+SILENCE if no reply is expected. A ping waits for all its replies."""
 REPLY_WITHIN = 1.0
 """s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the
 Internet."""
 TAKES = ECHOES * (REPLY_WITHIN + 1)
-"""s. The longest time of a ping: a wait and a pause of a second for each request."""
+"""s. The longest time of a ping: for each request, a wait for the reply and a pause of one second.
+"""
 REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from {address}:"}
 """The line that reports a reply, by operating system."""
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
@@ -65,8 +66,8 @@ LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 @dataclass
 class ExternalPaths(Subject):
-    """The expectations of a test; ``outside``: the target outside the cluster, or None if none is
-    named."""
+    """The expectations of a test; ``outside``: the target outside the cluster; None: the user named
+    no target."""
 
     commands: Commands
     outside: tuple[str, int] | None
@@ -79,9 +80,9 @@ class ExternalPaths(Subject):
         self._answers(linux)
 
     def target_of(self, clients: Sequence[Workload]) -> list[Target]:
-        """Return the external target by TCP; none if none was given, or if it does not answer each
-        of these pods. With this target, a test can check a policy's effect on traffic that leaves
-        the cluster."""
+        """Return the external target by TCP; an empty list if the user named no target, or if it
+        does not answer each of these pods. With this target, a test can check a policy's effect on
+        traffic that leaves the cluster."""
         if self.outside is None:
             return []
         target = self._there("tcp")
@@ -102,8 +103,8 @@ class ExternalPaths(Subject):
         """Expect the target to receive the address of the client's node as the source of each
         client's traffic.
 
-        ``node`` is the control: the target receives its address unchanged. ``pools`` say whether
-        they have natOutgoing.
+        ``node`` is the control: the target receives this node's address unchanged. ``pools``: for
+        each pool, whether it has natOutgoing.
 
         Raise MissingCapability if a pool has no natOutgoing, if the target does not report the
         source to ``node``, or if a device outside the cluster translates addresses, too. Raise
@@ -156,7 +157,8 @@ class ExternalPaths(Subject):
     def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Expect each Linux pod's ping of the other pod of its pair to be answered.
 
-        Raise ControlBroken otherwise: if networks drop ICMP, Windows' pings show nothing.
+        Raise ControlBroken if a ping is not answered: if networks drop ICMP, Windows' pings show
+        nothing.
         """
         so = f"ping does not pass between Linux pods either, so an unanswered ping of a Windows pod proves nothing ({because})"
         self.before(pod_pairs, so)
@@ -173,8 +175,8 @@ class ExternalPaths(Subject):
 
         Without ``want``, expect no ping to be answered; an answered ping means that the path is not
         closed. The path was open before (:meth:`before`), so no address needs to be resolved any
-        more, and each of the pings that must agree sends one request. ``meanwhile`` runs while the
-        pings run; its exception is raised, too.
+        more, and each ping sends only one request. ``meanwhile`` runs while the pings run; an
+        exception that it raises is raised, too.
         """
         began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]
@@ -202,8 +204,8 @@ class ExternalPaths(Subject):
         self.check("open" if want else "closed", [(*result[0], result) for result in ran], judge)
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
-        """Expect each ping to be answered before a policy is created. Raise ControlBroken, with the
-        consequence (``so``)."""
+        """Expect each ping to be answered before a policy is created. Otherwise raise ControlBroken
+        with the consequence (``so``)."""
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             self._demand_reply(source, there, self._outputs_of(source, ran), so, LOOK_AT_ICMP)
@@ -221,9 +223,10 @@ class ExternalPaths(Subject):
         """Decide whether Windows ignores a rule of the policy that admits pings on Linux.
 
         ``linux``: pairs of Linux pods that this rule admits; raise ControlBroken if one does not
-        answer. ``skipped``: such pairs with Windows pods: CONFIRMED without an answer, LIFTED with
-        one. ``kept``: pairs that no rule admits, VIOLATED if one is answered. ``allowed``: pairs
-        that a rule only about ICMP admits, the claim's part ``ICMP alone``.
+        answer. ``skipped``: pairs with Windows pods that this rule should admit: CONFIRMED without
+        an answer, LIFTED with an answer. ``kept``: pairs that no rule admits: VIOLATED if a ping is
+        answered. ``allowed``: pairs that a rule only about ICMP admits; they decide the claim's
+        part ``ICMP alone``.
         """
         wanted = [*linux, *allowed]
         silent = [*skipped, *kept]
@@ -325,7 +328,7 @@ class ExternalPaths(Subject):
     ) -> list[Future[list[_PingOutput]]]:
         """Start pings from each pod to its address, all at once, and return their outputs.
 
-        ``echoes``: the number of echo requests of the first ping, and of each later one.
+        ``echoes``: the number of echo requests of the first ping, and of each later ping.
         """
         return at_once(
             [partial(self._until_answered, source, address, *echoes) for source, address in pings]
@@ -334,8 +337,8 @@ class ExternalPaths(Subject):
     def _until_answered(
         self, source: Workload, address: str, first: int, *others: int
     ) -> list[_PingOutput]:
-        """Ping until a ping is answered, or could not be sent, or until as many pings as verdicts
-        must agree had no answer."""
+        """Ping until a ping is answered or could not be sent, or until as many pings as must agree
+        had no answer."""
         outputs = [self._ping(source, address, first)]
         while outputs[-1].silent and len(outputs) < self.expect.timings.of(source.os).agree:
             outputs.append(self._ping(source, address, *others or (first,)))

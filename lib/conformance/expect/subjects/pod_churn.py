@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods that are created and deleted on a node, and about the pods that are
-created next."""
+"""Expectations about pods that are created and deleted on a node, and about the pod that is created
+next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,9 +22,9 @@ from conformance.verdicts.meaning import of_chance
 
 PODS = 10
 TIMES = 2
-"""The number of pods that are created and deleted at once, and how often this is done."""
+"""PODS: the number of pods that are created and deleted at once. TIMES: how often this is done."""
 LEFT = 5
-"""The number of other owners' pods for which a node must have room meanwhile."""
+"""The number of pods of other owners for which a node must still have room meanwhile."""
 
 
 @dataclass
@@ -35,7 +35,8 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """Map nodes to the number of pods that they can still take; for other nodes it is not known."""
+    """Map nodes to the number of pods that they can still take. For nodes that are left out, the
+    number is not known."""
 
     def may_leave_traces(
         self,
@@ -46,7 +47,8 @@ class PodChurn(Subject):
         left: Callable[[str], Fact[bool]],
         because: str,
     ) -> None:
-        """Create ten pods on the node of each server and delete them, twice; then start one more.
+        """Create ten pods on the node of each server and delete them, twice; then start one more
+        pod.
 
         The issue has happened on a node if the network plugin refuses a pod, the next pod has no
         network, something is ``left`` of the deleted pods, ``client`` does not reach the next pod,
@@ -90,7 +92,7 @@ class PodChurn(Subject):
     def _next(self, server: Workload, new: list[Workload], because: str) -> str:
         """Add the next pod on a server's node. Return why it has no network; empty: it is ready.
 
-        Raise EnvironmentBroken if it is not ready for another reason.
+        Raise EnvironmentBroken if the pod is not ready for another reason.
         """
         try:
             new.extend(self.newcomers.twins(Group([server])))
@@ -108,8 +110,8 @@ class PodChurn(Subject):
         return ""
 
     def _come_and_go(self, server: Workload) -> str:
-        """Return the network plugin's message about a pod that it refused; empty if it refused
-        none."""
+        """Return the network plugin's message about a pod that it refused; empty if it refused no
+        pod."""
         pause = PausePods(self.pods, f"churn-{server.node}")
         node = next(node for node in self.pods.facts.nodes if node.name == server.node)
         try:

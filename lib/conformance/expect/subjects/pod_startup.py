@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods' first seconds, before Felix has programmed their rules, and about the
-clients that can reach them then."""
+"""Expectations about pods' first seconds, before Felix has programmed their rules: which clients
+can reach a new pod, and what a new pod can reach."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
-"""Results that count as answers of the pod, unless the client gets them from every target."""
+"""Results that count as answers of the pod, if the control pod connects at the same time."""
 
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
@@ -58,8 +58,8 @@ class _Look:
 
 @dataclass
 class PodStartup(Subject):
-    """The expectations of a test about new pods. A pod is NOT_OBSERVED if its egress was held
-    back."""
+    """The expectations of a test about new pods. A pod whose first connection was held back is
+    NOT_OBSERVED."""
 
     def accept_nothing(
         self,
@@ -72,9 +72,9 @@ class PodStartup(Subject):
     ) -> None:
         """Expect that no new pod ever answers ``client``, and that the control ``beside`` does.
 
-        Each new pod is watched until its first action is ``done``, and for a while after that
-        action began; before, a new Windows pod may have no network at all. A refusal is an answer:
-        packets reached the pod.
+        Each new pod is watched until its first action is ``done``, and for a while after the
+        beginning of that action: until then, a new Windows pod may have no network at all. A
+        refusal is an answer: packets reached the pod.
 
         Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end in time.
         """
@@ -144,8 +144,8 @@ class PodStartup(Subject):
             expect.context.sink.attach("first action", "\n".join(lines))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """Expect no pod's first connection to be answered. Raise Nonconformance for the first that
-        was."""
+        """Expect no pod's first connection to be answered. Raise Nonconformance for the first pod
+        that got an answer."""
         policies = self.expect.context.world.others
 
         def judge(new_pod: NewPod) -> Judged:
@@ -174,8 +174,9 @@ class PodStartup(Subject):
     ) -> None:
         """Expect each new pod to become Ready although policy drops ``client``'s packets.
 
-        Raise Nonconformance otherwise, ControlBroken if the policy does not close a new pod or
-        ``client`` does not reach ``beside``, and EnvironmentBroken if a pod ends.
+        Raise Nonconformance if a pod does not become Ready, ControlBroken if the policy does not
+        close a new pod or ``client`` does not reach ``beside``, and EnvironmentBroken if a pod
+        ends.
         """
         expect = self.expect
         claims = self.expect.context.claims
@@ -257,7 +258,7 @@ class PodStartup(Subject):
         can_happen: bool,
     ) -> None:
         """Decide what ``client`` receives from each new pod until the pod's policy is in force. An
-        answer is VIOLATED, or the known issue if it ``can_happen``."""
+        answer is VIOLATED, or, if it ``can_happen``, the known issue."""
         attempts = self._attempts(client, new_pods, beside, port)
         watched, ran = self._watch(new_pods, attempts, because, until_answered=not can_happen)
 
@@ -283,7 +284,7 @@ class PodStartup(Subject):
     def _attempts(
         self, client: Workload, new_pods: Sequence[NewPod], beside: Target, port: int
     ) -> list[Attempt]:
-        """Return an attempt at each new pod, and at the control pod."""
+        """Return an attempt at each new pod, and one at the control pod."""
         at_new = [
             self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods
         ]
@@ -353,7 +354,7 @@ class PodStartup(Subject):
     def _dead_client(
         self, attempt: Attempt, observations: Sequence[Observation], seconds: float
     ) -> ControlBroken:
-        """Return the error about a client that does not reach its control."""
+        """Return the error about a client that does not reach the control pod."""
         client = attempt.source
         so = "a dead client would look like a denial"
         do = f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"

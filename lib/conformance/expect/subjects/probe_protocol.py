@@ -18,17 +18,17 @@ class ProbeProtocol:
     """The check of a test for the probe protocol."""
 
     hold: Callable[[Workload, Servers | None], object]
-    """Runs the golden conversations with the agents of a pod; conversations that need servers are
-    run only if there are servers. Raises ProbeBroken with the line that differs."""
+    """Runs the golden (recorded) conversations with the agents of a pod; conversations that need
+    servers are run only if there are servers. Raises ProbeBroken with the line that differs."""
     serving: Callable[[Workload], AbstractContextManager[Servers | None]]
     """Runs the servers in a Linux pod during the conversations, or yields None."""
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """The policies of other owners, which may close the paths from a pod to those servers."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """Run the golden conversations with the agents of each of these pods, of which at least one
-        is a Linux pod, and compare each line. Raise ProbeBroken (with ``because``), or
-        EnvironmentBroken if another owner's policy closes the path from a pod to the servers."""
+        """Run the golden conversations with the agents of each of these pods, and compare each
+        line. At least one of the pods must be a Linux pod. Raise ProbeBroken, or EnvironmentBroken
+        if another owner's policy closes the path from a pod to the servers."""
         linux = next(pod for pod in pods if pod.os == "linux")
         with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:
             list(pool.map(lambda pod: self._held(pod, servers), pods))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about readings: facts with their sources, compared with a claim, node by node.
 
-A deviation is Unmet; its meaning follows from the claim's kind: a requirement is UNMET, a
-recommendation ADVISED, anything else VIOLATED. A limitation counts as gone only if Calico itself
-made the deviating value (``lifted``). A value that could not be read decides nothing: NOT_RUN; if
-the read of a node broke, INCONCLUSIVE.
+A deviation raises Unmet; the verdict follows from the claim's kind: UNMET for a requirement,
+ADVISED for a recommendation, else VIOLATED. A limitation counts as gone only if Calico itself made
+the deviating value (``lifted``). A value that could not be read decides nothing: NOT_RUN; if
+reading a node broke, INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Readings:
         )
 
     def _describe_lift(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
-        """Return why a limitation counts as gone, with all other facts as documented; empty if it
-        does not."""
+        """Return why a limitation counts as gone while all other facts are as documented; empty if
+        it does not count as gone."""
         others = demand.otherwise(found)
         lifted = demand.lifted
         if (
@@ -163,7 +163,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class _Demand(Generic[T]):
-    """What facts must be, and the words of the failure; the fields are those of
+    """The demand on facts, and the words of the failure; the fields are those of
     :meth:`Readings.that`."""
 
     facts: Found[T] | Callable[[str], Found[T]]
@@ -175,7 +175,7 @@ class _Demand(Generic[T]):
 
     def known(self, node: str) -> Found[T]:
         """Read the facts now. Raise MissingCapability if a fact could not be read, or if there is
-        none."""
+        no fact."""
         found = self.facts(node) if callable(self.facts) else self.facts
         unknown = [
             f"{name} could not be read: {fact.source}"
@@ -214,8 +214,8 @@ def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts 
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
-    """Return a table of expected and observed (rows as of :func:`message.table`), followed by the
-    source of each fact."""
+    """Return a table of expected and observed values (rows as in :func:`message.table`), followed
+    by the source of each fact."""
     return f"{message.table(rows)}\n\n" + "\n".join(
         f"{name}: {fact.source}" for name, fact in facts.items()
     )
@@ -231,8 +231,8 @@ def deviation(
     do: str,
     tries: str,
 ) -> str:
-    """Return the message about the facts of these names; the first name leads. ``tries``: how often
-    they were read."""
+    """Return the message about the facts with these names; the first line is about the first name.
+    ``tries``: how often the facts were read."""
     name = wrong[0]
     fact = facts[name]
     wanted = fact.wanted if isinstance(fact, Announced) and fact.wanted else expected

@@ -18,20 +18,20 @@ from conformance.policy.acl_differences import Difference, compare, observed_lis
 from conformance.policy.acl_list import HnsRule
 
 Expected = Callable[[Workload], Sequence[tuple[HnsRule, ...]]]
-"""The lists that Felix may give HNS for a pod now, the likeliest first."""
+"""The ACL lists that Felix may give HNS for a pod now, the likeliest list first."""
 NAMED = 6
 """The number of differences that a message names."""
 
 
 @dataclass
 class RenderedLists(Subject):
-    """The expectation that HNS has the lists that Felix renders from the cluster's policies."""
+    """The expectation that HNS has the ACL lists that Felix renders from the cluster's policies."""
 
     acls: Acls
     expected: Expected
 
     def held(self, pods: Group, *, because: str) -> None:
-        """Expect HNS to hold the rules of the policies that select each pod, and no others.
+        """Expect HNS to hold the rules of the policies that select each pod, and no other rules.
 
         A difference counts only if two reads, ``hns_looks`` apart, show it.
         """

@@ -3,10 +3,11 @@
 selects that pod.
 
 Without direct server return kube-proxy rewrites the source. In an overlay, for backends that are
-pods, it becomes kube-proxy's ``--source-vip``, which on Calico is the third address of the node's
-block (the address after the overlay's own); for other backends it becomes the node's address.
-Without an overlay (l2bridge) it always becomes the node's address (kubernetes#83072, KEP-5100). A
-policy's source selector then does not match. With direct server return the pod's address is kept.
+pods, the source becomes kube-proxy's ``--source-vip``. On Calico this is the third address of the
+node's block (the address after the overlay's own). For other backends, the source becomes the
+node's address. Without an overlay (l2bridge) it always becomes the node's address
+(kubernetes#83072, KEP-5100). A policy's source selector does not match a rewritten source. With
+direct server return the pod's address is kept.
 
 Without an overlay Felix admits the node's address to its own pods before any policy, so that a
 backend on the client's node is open to every pod there; another claim covers this
@@ -47,19 +48,18 @@ class ServiceSource(Subject):
     stranger: Workload
     service: Callable[[Workload], Target]
     nodes: WindowsNodes
-    """Facts of the clients' nodes; pairs whose client is on an ``undecided`` node are not judged.
-    """
+    """The clients' nodes. Pairs whose client is on an ``undecided`` node are not judged."""
     _kept: list[PodPair] = field(default_factory=list)
     """Pairs whose server received the client's own address by ClusterIP."""
 
     # --- for tests -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """Expect each server to receive the client's pod address by ClusterIP, as it does by its
-        own address, also by UDP.
+        """Expect each server to receive the client's pod address by ClusterIP, by TCP and by UDP,
+        as it does at its own address.
 
         If it is not known whether the source must be kept, the observation is recorded and nothing
-        is decided; raise MissingCapability if that is so for all.
+        is decided; raise MissingCapability if that is so for all pairs.
         """
         known = self._keep_judged(self._read_sources(because))
         self._judge(known, lambda client, server: (client.address,), because)
@@ -77,7 +77,7 @@ class ServiceSource(Subject):
 
         Any third address, or an address that changes, is a Nonconformance. LIFTED is decided only
         after a policy admitted the client. If it is not known whether the source must be rewritten,
-        nothing is decided, see :meth:`is_kept`.
+        nothing is decided, as in :meth:`is_kept`.
         """
         known = self._keep_judged(self._read_sources(because))
         self._kept = [
@@ -86,7 +86,7 @@ class ServiceSource(Subject):
         others = {pair: source for pair, source in known.items() if pair not in self._kept}
         addresses = Addresses(self.facts, self.nodes.source_vip)
         self._judge(others, addresses.through_service, because)
-        own = [  # their rewritten source is the server's own node, which policies do not affect
+        own = [  # their rewritten source is the server's own node, which policies always admit
             (client, server)
             for client, server in others
             if client.node == server.node and addresses.plane(client.node).value == "l2bridge"
@@ -103,7 +103,8 @@ class ServiceSource(Subject):
         """Expect the policy to admit clients by pod address and not by ClusterIP, and not to admit
         the ``stranger`` at all.
 
-        A client whose source was kept must connect by ClusterIP, too, and its claim is LIFTED.
+        A client whose source was kept must connect by ClusterIP, too; then the claim is LIFTED for
+        this client.
         """
         hidden = PodPairs(pair for pair in self.pod_pairs if pair not in self._kept)
         kept = PodPairs(self._kept)
@@ -121,8 +122,8 @@ class ServiceSource(Subject):
         self._lift_beside(hidden, kept)
 
     def admits_everywhere(self, *, because: str) -> None:
-        """Expect clients to connect under the policy by pod address and by ClusterIP, and a
-        stranger by neither."""
+        """Expect clients to connect under the policy by pod address and by ClusterIP, and the
+        ``stranger`` by neither of them."""
         opened = [
             *self.pod_pairs.tcp(ECHO_PORT),
             *self.pod_pairs.through(self.service),
@@ -136,8 +137,8 @@ class ServiceSource(Subject):
     # --- how ----------------------------------------------------------------------------------------------------------
 
     def _lift_beside(self, hidden: PodPairs, kept: PodPairs) -> None:
-        """Decide LIFTED for the stranger's paths at servers whose limitation is lifted: alone,
-        these paths confirm no limitation."""
+        """Decide LIFTED for the stranger's paths at servers whose limitation is lifted, since these
+        paths alone confirm no limitation."""
         text = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
         ends = {workload.uid for pair in kept for workload in pair} - {
             workload.uid for pair in hidden for workload in pair
@@ -153,7 +154,8 @@ class ServiceSource(Subject):
         return [(self.stranger, client.tcp(ECHO_PORT)) for client in self.pod_pairs.clients]
 
     def _strangers(self, *, direct: bool) -> list[Pair]:
-        """Return the stranger's paths to the servers, by their addresses or by ClusterIP."""
+        """Return the stranger's paths to the servers, by the servers' own addresses (``direct``) or
+        by ClusterIP."""
         servers = self.pod_pairs.servers
         return [
             (self.stranger, server.tcp(ECHO_PORT) if direct else self.service(server))
@@ -161,8 +163,8 @@ class ServiceSource(Subject):
         ]
 
     def _read_sources(self, because: str) -> dict[PodPair, list[Observation]]:
-        """Return the sources that servers receive by ClusterIP, once both paths are open and direct
-        sources are sound."""
+        """Return the sources that servers receive by ClusterIP, once the paths by pod address and
+        by ClusterIP are open, and the sources by pod address are right."""
         direct = self.pod_pairs.tcp(ECHO_PORT)
         self.expect.control(
             [*direct, *self._strangers(direct=True), *self._beside],

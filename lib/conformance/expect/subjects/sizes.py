@@ -5,8 +5,8 @@ that vanish.
 Datagrams are sent with Don't Fragment and answered with few bytes, so that each direction is
 measured by itself. Above the largest size, the sender's own system must report that the datagram
 does not fit; silence there is a black hole, in which full-sized packets disappear while small
-packets pass. A server that is slow or absent for a moment is silent, too: a hole counts only after
-agreeing rounds in which small datagrams pass.
+packets pass. A server that is slow or absent for a moment is silent, too. Therefore a hole counts
+only after agreeing rounds in which small datagrams pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,19 +41,21 @@ LARGEST = 9216
 """The MTU is searched from SMALLEST, the size in bytes that every IPv4 host must accept (RFC 1122),
 to LARGEST, the size of jumbo frames."""
 AT_ONCE = 16
-"""How many sizes a batch tries; four batches then find the exact size."""
+"""How many sizes a batch tries; with this number, four batches find the exact size."""
 SEARCHES = 3
-"""How often a path is searched; a server is unlikely to be absent so many times by chance."""
+"""How often a path is searched for a hole; a server is unlikely to be absent so many times by
+chance."""
 OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds; Calico subtracts them from the node's MTU if no MTU is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""The sender's own system accepted the datagram; whether it arrived is not known."""
+"""Results which show that the sender's own system accepted the datagram; it is not known whether
+the datagram arrived."""
 ANSWERED = frozenset({result("WIN-UDP-CLOSED")[0], Verdict.RESET, Verdict.UNREACHABLE})
-"""Results that show that another host than the server has answered: the server is absent for every
-size."""
+"""Results which show that a host other than the server has answered, so that the server is absent
+for datagrams of every size."""
 
 KUBELET = 10250
-"""Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
+"""Port of every node's kubelet; it takes no datagrams, so datagrams to it have no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Carried:
     above: Observation
     """The result of a packet with one byte more than ``mtu``."""
     observations: tuple[Observation, ...]
-    """All attempts with one byte more."""
+    """All attempts with one byte more than ``mtu``."""
     seconds: float
     """How long the attempts took."""
 
@@ -77,11 +79,11 @@ class Sizes(Subject):
     def carries(
         self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080
     ) -> list[Carried]:
-        """Expect full-sized packets to pass in both directions; larger packets are refused by the
-        sender's system, none vanish.
+        """Expect full-sized packets to pass in both directions. Expect the sender's system to
+        refuse larger packets, so that no packet vanishes.
 
-        The size is only recorded: the MTU of Windows pods is set by HNS. Return each path's result,
-        in order: both directions of the first pair, and so on.
+        The size is only recorded, since HNS sets the MTU of Windows pods. Return each path's
+        result, in order: both directions of the first pair, and so on.
         """
         pairs = [
             pair
@@ -116,7 +118,8 @@ class Sizes(Subject):
         limits them. ``node``: a pod in the network of a Linux node; its MTU shows what Windows uses
         without a setting.
 
-        Raise MissingCapability if nothing is set, or if the setting has exactly that value.
+        Raise MissingCapability if nothing is set, or if the setting is exactly the MTU that Windows
+        uses without it.
         """
         remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
         if setting.value is None:
@@ -143,8 +146,8 @@ class Sizes(Subject):
                 control=following.label,
                 observations=follower.observations,
             )
-        # If nothing answers at a node, its search lasts for all its time-outs, so the searches run
-        # at once.
+        # If nothing answers at a node, its search lasts until all its attempts have timed out, so
+        # the searches run at once.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
             own = self._taken(ignoring, mate.udp(8080))
@@ -190,7 +193,7 @@ class Sizes(Subject):
             forbidden = [
                 observation for observation in above if observation.verdict is Verdict.PROHIBITED
             ]
-            # meanwhile, the path has reported the size (ICMP fragmentation needed), and the system
+            # meanwhile, the path has reported its size (ICMP fragmentation needed), and the system
             # obeys
             if forbidden:
                 return Carried(
@@ -204,7 +207,7 @@ class Sizes(Subject):
         raise self.unless_changed(source, target, self._undecided(carried, again))
 
     def _carried(self, source: Workload, target: Target) -> Carried:
-        """Return the largest datagram that is answered.
+        """Return the sizes of a path, by the largest datagram that is answered.
 
         Raise ProbeBroken if small datagrams pass, but none of the sizes that every host must
         accept.
@@ -237,8 +240,7 @@ class Sizes(Subject):
         )
 
     def _node(self, node: Workload, there: Workload) -> Carried:
-        """Return the MTU of a node's device; whether anything answers at the other node does not
-        matter."""
+        """Return the MTU of a node's device. No answer of the other node is needed for this."""
         target = Target(
             host=there.node_address,
             port=KUBELET,
@@ -266,8 +268,8 @@ class Sizes(Subject):
     def _largest(
         self, source: Workload, target: Target, passes: Callable[[Observation], bool]
     ) -> Carried:
-        """Return the largest size that passes, with one byte more tried as often as verdicts must
-        agree.
+        """Return the largest size that passes. One byte more was tried as often as answers must
+        agree for a verdict.
 
         A result below SMALLEST means that nothing passes.
         """
@@ -284,7 +286,7 @@ class Sizes(Subject):
                     for size, observation in zip(sizes, observations, strict=True)
                     if passes(observation)
                 ]
-                if passed:  # then, smaller datagrams were lost by chance
+                if passed:  # if so, smaller datagrams were lost by chance
                     good = max(passed)
                 bad = min([size for size in sizes if size > good], default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:
@@ -327,8 +329,8 @@ class Sizes(Subject):
         ]
 
     def _vanishing(self, carried: Carried) -> str:
-        """Describe which sizes vanish and where. The range ends at the pod's MTU, above which its
-        own system refuses to send."""
+        """Describe which sizes vanish, and on which path. The range ends at the pod's MTU, above
+        which its own system refuses to send."""
         source = carried.above.attempt.source
         target = carried.above.attempt.target
         nodes = (
@@ -374,8 +376,7 @@ class Sizes(Subject):
         return violation
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Return the error of a search for a black hole in which every probe had another
-        problem."""
+        """Return the error if the search for a black hole ended in another problem each time."""
         above = again.observations(0)
         small = again.observations(1)
         text = again.message(

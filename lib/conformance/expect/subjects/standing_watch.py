@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision of the standing watch: what the answers of a whole run, on paths that no test
-touches, show about policy.
+"""The decision of the standing watch, which probes paths that no test touches during the whole run:
+whether policies stayed in force.
 
 The run's main process probes the paths (:mod:`conformance.watch.standing_watch`); this module
 judges them after all tests have ended. Times are seconds of the machine's monotonic clock, which
@@ -29,13 +29,13 @@ from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
 """The number of answers in a row that show a result: a single connection may have begun before the
-denial did."""
+denial began."""
 NOTICEABLE = 15.0
 """s.  Shorter silences are not reported."""
 Way = Literal["in", "out", "allowed", "free", "dns", "service"]
-"""The kinds of watched paths: into and out of a node's watched pod, which policies close; into it,
-which they allow; between pods that no policy selects; and to the cluster's DNS and a Service, which
-no policy concerns."""
+"""The kinds of watched paths. Policies close paths into (``in``) and out of (``out``) a node's
+watched pod, and allow other paths into it (``allowed``). No policy concerns paths between pods that
+no policy selects (``free``), to the cluster's DNS (``dns``) and to a Service (``service``)."""
 BESIDE = ("dns", "service")
 """The kinds of paths that show nothing about policy: gaps in their answers are recorded."""
 GAP = 1.0
@@ -47,8 +47,8 @@ class Stretch:
     """Consecutive answers of a path with the same result."""
 
     open: bool | None
-    """On a denied path: packets arrived; None: neither packets nor a denial were observed. On other
-    paths: the attempt connected."""
+    """True: packets arrived (on a denied path), or the attempt connected (on other paths). None: on
+    a denied path, neither packets nor a denial were observed."""
     asked: tuple[float, float, float]
     """The times of the first, the second and the last attempt. If the path was open, the times at
     which the packets of these attempts arrived."""
@@ -71,14 +71,14 @@ class Watched:
     way: Way
     attempt: Attempt
     before: bool = False
-    """The path was open before there were policies."""
+    """The path was open before the watch's policies were applied."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
     """The time at which a change of one of its pods was noticed; 0: both pods are unchanged."""
     since: float = 0.0
-    """The time at which it could first be tried."""
+    """The time at which the path could first be tried."""
     due: float = 0.0
-    """The time at which it is tried next."""
+    """The time at which the path is tried next."""
     silent: float = 0.0
     """s. The longest time between two answers."""
 
@@ -150,13 +150,13 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before and after the edit, since the data plane may enforce either of them. None:
-    one of the watch's own policies was edited."""
+    """The policy before and after the edit, since the data plane may enforce either of them. Empty:
+    a policy of the watch itself was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The records of a watch since its policies were accepted."""
+    """The records of a watch from the moment when the API server accepted its policies."""
 
     began: float
     ended: float
@@ -164,7 +164,7 @@ class Kept:
     events: tuple[tuple[float, str], ...] = ()
     """Services and pods that were added or removed."""
     foreign: tuple[Edit, ...] = ()
-    """The changes of policies by others."""
+    """The changes of policies by other owners."""
     unwatched: dict[str, str] = field(default_factory=dict)
     """Map a node to the reason why no path, or no further path, could be tried there."""
     error: str = ""
@@ -185,8 +185,8 @@ class StandingWatch(Subject):
     """Ends the watch, and returns its records with the run's turns."""
 
     def held(self, *, because: str) -> None:
-        """Expect on each node that since the run's beginning closed paths stayed closed and allowed
-        paths open.
+        """Expect on each node that closed paths stayed closed, and allowed paths stayed open, since
+        the run's beginning.
 
         Raise Nonconformance with the node, the second in which a denied path opened, and the events
         of that time; EnvironmentBroken for a node that was removed or lost by another cause;
@@ -227,9 +227,8 @@ class _OfNode:
         ]
 
     def problem(self) -> Exception | None:
-        """Return the policy's failure on the node, or the reason why nothing is decided; None if
-        it held.
-        """
+        """Return the policies' failure on the node, or the reason why nothing is decided; None if
+        the policies held."""
         wrong = [
             error
             for way in ("in", "out")
@@ -259,8 +258,8 @@ class _OfNode:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
-        """Return whether the run had the node of an end to itself then, or a pod may have been
-        gone."""
+        """Return whether, at that time, a test of the run had the node of an end to itself, or a
+        pod may have been gone."""
         return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
     def _may_be_gone(self, path: Watched, at: float) -> bool:
@@ -288,7 +287,7 @@ class _OfNode:
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
         """Return the pauses of the watch in which a path certainly came into this state, if the
-        state lasted longer than the pauses."""
+        state lasted longer than these pauses."""
         is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
         return self._pauses(path, *stretch.asked[:2]) if is_over else []
 
@@ -311,8 +310,8 @@ class _OfNode:
         """Return the error for a denied path that opened after it was closed, or that was never
         closed.
 
-        Until a change of policy must have taken effect, the denial may still be missing; a lost
-        packet then looks like a denial.
+        Until a change of policy must have taken effect, the denial may still be missing, and a lost
+        packet may look like a denial.
         """
         denied = False
         patience = self._patience(path)
@@ -364,8 +363,8 @@ class _OfNode:
         )
 
     def _shut(self, path: Watched) -> Exception | None:
-        """Return the error of an allowed path that stayed closed while a path that no policy
-        selects worked."""
+        """Return the error of an allowed path that stayed closed while a path between pods that no
+        policy selects worked."""
         opened = False
         for stretch, after in zip_longest(path.stretches, path.stretches[1:]):
             opened = opened or bool(stretch.open)
@@ -394,7 +393,8 @@ class _OfNode:
         return None
 
     def _was_free(self, since: float, until: float) -> bool:
-        """Return whether paths that no policy selects were certainly open the whole time."""
+        """Return whether the paths between pods that no policy selects were certainly open the
+        whole time."""
         beside = [
             stretch
             for path in self._of("free")
@@ -454,8 +454,8 @@ class _OfNode:
         )
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
-        """Return the foreign policies that were added, changed or deleted then and could explain
-        the result; empty: none."""
+        """Return the foreign policies that were added, changed or deleted at that time and could
+        explain the result; empty: there are none."""
         by = self.expect.context.world.others
         (source, target, protocol) = owners.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"

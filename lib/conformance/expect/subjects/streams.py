@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about long-lived connections, watched at both ends: they survive, or are reset.
 
-A stream that does not open, or an agent that breaks, is never a verdict about resets:
-ControlBroken, ProbeBroken. A stall that is over when the watching ends was a pause, and no loss.
+A stream that does not open (ControlBroken), or an agent that breaks (ProbeBroken), is never a
+verdict about resets. A stall that is over when the watching ends was a pause, and no loss.
 """
 
 import time
@@ -26,12 +26,12 @@ from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
 LATE = 3
-"""A multiple of ``stream_watch``: after this time, a change's list resets no stream any more."""
+"""After this many times ``stream_watch``, the ACL list of a change resets no stream any more."""
 
 
 @dataclass
 class StreamExpect:
-    """The streams of a test; closed with it."""
+    """The streams of a test; they are closed at the test's end."""
 
     streams: Streams
     expect: Expect
@@ -40,14 +40,14 @@ class StreamExpect:
     _given: float = 0.0
     """s. Additional time for a new connection, because the machine was late."""
     _waits_since: float = 0.0
-    """When that wait began, by the expectation's clock."""
+    """When the wait for a new connection began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
 
     # --- for tests --------------------------------------------------------------------------------------------
 
     def open(self, *pairs: PodPair) -> list[Stream]:
-        """Open a stream for each pair. Raise ControlBroken if the network does not let a stream
-        open."""
+        """Open a stream for each pair. Raise ControlBroken if a stream does not open because of the
+        network."""
         try:
             opened = self.streams.open(pairs)
         except NotOpened as failed:
@@ -75,7 +75,7 @@ class StreamExpect:
     ) -> list[StreamState]:
         """Return the state of each watched stream. A stream may have been lost, and may have
         recovered. ``since``: when the change took effect, in seconds of the expectation's clock.
-        Both ends watch the stream themselves, even while the suite does something else."""
+        The agents at both ends watch the stream, even while the suite does something else."""
         patience = self._patience(streams)
         self._watch(
             streams,
@@ -104,8 +104,8 @@ class StreamExpect:
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Return the state of each stream once all are decided: a lost stream has recovered or its
-        time is over, or a stall has lasted long enough."""
+        """Return the state of each stream once all streams are decided: a lost stream has
+        recovered, or its time to recover is over, or a stall has lasted long enough."""
         patience = self._patience(streams)
         self._given = 0.0
         states = self.streams.look(streams)
@@ -128,7 +128,7 @@ class StreamExpect:
         return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
-        """Raise EnvironmentBroken if a pod was replaced, which explains a loss."""
+        """Raise EnvironmentBroken if a pod was replaced: that explains a loss."""
         pods_unchanged(
             self.expect,
             [end.workload for state in states for end in state.ends],
@@ -164,8 +164,8 @@ class StreamExpect:
         """Return the error for a wrong outcome; another error if a replaced pod, or a foreign
         policy that changed since the stream opened, explains it.
 
-        ``then``: the events after the observations of both ends. ``too_late``: only a time limit
-        was exceeded, which is excused if the lab's machine was overloaded all the time.
+        ``then``: the text about events after the observations of both ends. ``too_late``: only a
+        time limit was exceeded, which is excused if the lab's machine was overloaded all the time.
         """
         context = self.expect.context
         source = state.client.workload
@@ -245,7 +245,7 @@ class StreamExpect:
         since: float,
     ) -> Settled[list[StreamState]]:
         patience = self._patience(streams)
-        # a change of the list may reset streams long after it; watch until all are lost
+        # a change of the list may reset streams much later; watch until all streams are lost
         ends = since + LATE * max(timings.stream_watch for timings in patience)
         return until(
             lambda: self.streams.look(streams),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of the nodes: which paths between nodes cross a router, and which do not."""
+"""The network of the nodes: finds the paths between nodes that cross a router, and those that do
+not."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -25,8 +26,8 @@ class Underlay:
     def beside(self, case: Case) -> Case:
         """Return the case with the underlay subnets of its ends added to the reason.
 
-        The subnets are stored with the test's result, too, and the report's summary shows them
-        below the claim.
+        The subnets are also stored with the test's result; the report's summary shows them below
+        the claim.
         """
         ends = {pod.node for pair in case.pairs for pod in _ends(pair)}
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
@@ -38,8 +39,8 @@ class Underlay:
 
 @dataclass
 class Subnets:
-    """The underlay subnets of a cluster, from the routes of Linux nodes, whatever plugin networks
-    the pods."""
+    """The underlay subnets of a cluster, from the routes of Linux nodes. This works with every
+    plugin of the pods' network."""
 
     hosts: Hosts
 
@@ -48,7 +49,7 @@ class Subnets:
 
         ``nodes``: pods in the network of Linux hosts.
 
-        Raise NotObservable if there are no such paths: then nothing can show what happens within a
+        Raise NotObservable if there are no such paths: nothing can show what happens within a
         subnet.
         """
         links = [link for pod in nodes for link in self._of(pod)]
@@ -69,7 +70,8 @@ class Subnets:
         return Paths(found, open=case.open, because=case.because)
 
     def _of(self, pod: Workload) -> list[ipaddress.IPv4Network]:
-        """Return the networks on the links of a pod's node that contain the node's own address."""
+        """Return the networks of a node's links that contain the node's own address; ``pod`` stands
+        for its node."""
         own = ipaddress.IPv4Address(pod.node_address)
         networks = [
             ipaddress.IPv4Network(route.destination)

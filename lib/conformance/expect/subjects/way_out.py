@@ -15,8 +15,8 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED)
-"""Verdicts that count as an answer. A refusal is one, too: it shows that packets leave the pools
-and return."""
+"""Verdicts that count as an answer. A refusal is an answer, too: it shows that packets leave the
+pools and return."""
 
 
 @dataclass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows nodes that a test about Services' sources covers: by direct server return, by build.
+"""The Windows nodes that a test about Services' sources covers, selected by direct server return
+and by build.
 
 A cluster may mix nodes with and without direct server return; a claim about one kind of node cannot
 be observed on the other kind.
@@ -34,7 +35,7 @@ class WindowsNodes:
     source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
     """Returns the ``--source-vip`` of a node's kube-proxy, which it reads from the node."""
     undecided: dict[str, str] = field(default_factory=dict)
-    """Map each node of which it is not known whether it uses direct server return to the reason."""
+    """Map each node whose use of direct server return is not known to the reason."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:
@@ -54,13 +55,13 @@ class WindowsNodes:
         return self._by_dsr(False, "without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Return those of the named nodes, or of all nodes, whose pods' packets no overlay carries.
+        """Return the nodes, among the named nodes or all, whose pods' packets no overlay carries.
 
-        Raise NotAboutThisCluster if there is none, MissingCapability if this is not known of any
-        node.
+        Raise NotAboutThisCluster if there is no such node, MissingCapability if the network of no
+        node is known.
         """
         covered = [node.name for node in self._covered("") if names is None or node.name in names]
-        # A node's plane may have been read after the test chose its nodes.
+        # A node's plane (overlay or l2bridge) may have been read after the test chose its nodes.
         planes = {node.name: node.plane for node in self.facts.nodes if node.name in covered}
         fitting = tuple(name for name, plane in planes.items() if plane.value == "l2bridge")
         if fitting:
@@ -88,8 +89,8 @@ class WindowsNodes:
     def leave_undecided(
         self, context: Context, observed: Sequence[tuple[Pair, str]], *, nothing_else: bool
     ) -> None:
-        """Record NOT_RUN, with the observation, for paths from :attr:`undecided` nodes: it is not
-        known what to expect there.
+        """Record NOT_RUN, with the observation, for paths from :attr:`undecided` nodes: the right
+        result is not known there.
 
         Raise MissingCapability if there was nothing else to decide.
         """

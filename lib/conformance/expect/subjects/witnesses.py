@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Witnesses that a change took effect: without a witness, the absence of an effect shows nothing.
+"""Witnesses, which show that a change took effect. Without a witness, the absence of an effect
+shows nothing.
 
 A witness that cannot decide raises ControlBroken.
 """
@@ -36,22 +37,21 @@ class Witness(Protocol):
     """Something that the change must alter, which shows that the change took effect."""
 
     def after(self) -> str:
-        """Wait for the change, and return what was observed.  Raise ControlBroken if it does not
-        come in time."""
+        """Wait for the effect, and return a text about the observation. Raise ControlBroken if the
+        effect does not come in time."""
 
 
 @dataclass
 class Opens(Subject):
-    """The witness by paths that policies close and that a change opens, on the node of each pod
-    that the test is about."""
+    """A witness: paths that policies close and that a change opens, on the node of each pod that
+    the test is about."""
 
     rows: Sequence[Row] = ()
     """The rows that the change opens."""
 
     def closed_by(self, *policies_and_rows: Policies | Row) -> None:
         """Expect policies to close all paths of the rows, and to leave each source an open path.
-        This is decided like every denial: all paths are open before, and a lost packet is no
-        denial."""
+        The rules for denials apply: all paths are open before, and a lost packet is no denial."""
         with self._witness("before the change"):
             self.expect.under(*policies_and_rows)
 
@@ -81,12 +81,12 @@ class Opens(Subject):
 
 @dataclass(frozen=True)
 class Restarted:
-    """The witness that Felix on a node was restarted."""
+    """A witness: the restart of Felix on a node."""
 
     restart: Restart
 
     def after(self) -> str:
-        """Wait until another Felix has applied everything once, so that its pod is ready
+        """Wait until the restarted Felix has applied everything once, so that its pod is ready
         (win_dataplane.go, doneFirstApply)."""
         restart = self.restart
         more = f"; {restart.note}" if restart.note else ""
@@ -109,11 +109,11 @@ class AclLists(Subject):
         self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
     def replaced(self, streams: Sequence[StreamState], *, because: str) -> None:
-        """Expect each list to have changed since it was read, which explains the loss of the pod's
-        ``streams``.
+        """Expect each list to have changed since it was read: such a change explains the loss of
+        the pod's ``streams``.
 
-        ``streams``: the streams of these pods after the change; each direction is decided by
-        itself. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
+        ``streams``: the streams of these pods after the change; each direction is decided
+        separately. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
         """
         if not self._had:
             raise UsageProblem("no ACL lists to compare: call remember(...) before the change")
@@ -166,8 +166,8 @@ class AclLists(Subject):
     def shorter(self, *, because: str) -> None:
         """Expect the lists of each node to have fewer entries in total than when they were first
         read. An entry is a pair of addresses that a rule matches. Rules without addresses, and
-        rules that a list has kept, do not count. Raise Nonconformance if the lists of a node have
-        as many entries as before, ProbeBroken if they cannot be read."""
+        rules that are still in the list, do not count. Raise Nonconformance if the lists of a node
+        have as many entries as before, ProbeBroken if they cannot be read."""
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:
             by_node.setdefault(pod.node, []).append((pod, had, self.acls(pod.node, pod)))
@@ -209,7 +209,7 @@ def _of_pod(pod: Workload, streams: Sequence[StreamState]) -> list[StreamState]:
 
 
 def _entries(rules: Rules, others: Rules) -> int:
-    """Return the number of address pairs in those rules that the other list does not have."""
+    """Return the number of address pairs in the rules that the other list does not have."""
     return sum(
         max(1, len(rule.local_addresses.split(","))) * max(1, len(rule.remote_addresses.split(",")))
         for rule in rules

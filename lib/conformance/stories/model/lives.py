@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["there", "unready", "beginning", "ending", "over", "gone"]
-"""States of the members: they answer and are ready; they answer but are not ready; they have an
-address, but their init container still runs; they answer until their grace period ends; their
-containers have ended for good, so that only their objects exist; they do not exist."""
+"""States of the members, in this order: they answer and are ready; they answer but are not ready;
+they have an address, but their init container still runs; they answer until their grace period
+ends; their containers have ended for good, so that only the pods' objects exist; they do not exist.
+"""
 
 ANSWER: tuple[State, ...] = ("there", "unready", "ending")
 """States in which members send and serve."""
@@ -41,11 +42,11 @@ TURNS: dict[str, Turn] = {
 }
 """The events of pods, by the word that stories use."""
 ONE_OF = {"restarted", "failed"}
-"""Events that cannot both be in a story: after ``restarted``, the pods' restart policy must start
-the containers again; after ``failed``, it must not."""
+"""Events of which a story may have only one: after ``restarted``, the pods' restart policy must
+start the containers again; after ``failed``, it must not."""
 
 
 def after(state: State, event: str) -> State | None:
-    """Return the state of the members after an event; None: it cannot happen to them now."""
+    """Return the state of the members after an event; None: the event is impossible now."""
     turn = TURNS[event]
     return turn.to if state in turn.after else None

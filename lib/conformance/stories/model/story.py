@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories: a world of policies, and the events after each of which the oracle says which paths are
-open.
+"""Stories: a story is a world (a set of policies) and events. After each event, the oracle computes
+which paths are open.
 
-An event of a story is an edit of its world, as worlds have it (``put``, ``gone``, ``labels``), or
-an event that happens to its members (``pods: again``). Pure: it reads parsed YAML.
+An event is an edit of the world in the form of world files (``put``, ``gone``, ``labels``), or it
+happens to the members, which are pods (``pods: again``). Pure: reads parsed YAML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformance.policy.worlds import Seat, World
 from conformance.stories.model.lives import ANSWER, ONE_OF, TURNS, State, after
 
 EVENTS = ("put", "gone", "labels", "pods")
-"""The words by which a story names an event; each event has one of them."""
+"""The keys of events in a story's file; each event has one of them."""
 SHORTEST = 1
 LONGEST = 8
 
@@ -77,8 +77,8 @@ class Story:
     events: tuple[Event, ...]
 
     def scenes(self) -> Iterator[Scene]:
-        """Yield the state before the first event and after each event.  Raise UsageProblem for an
-        event that cannot happen in the state before it."""
+        """Yield the state before the first event and after each event. Raise UsageProblem for an
+        event that is impossible in the state before it."""
         members: State = "there"
         world = self.world
         yield Scene(0, None, world, members)
