@@ -31,8 +31,8 @@ WHOLE_CLUSTER = re.compile(
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
-    """Map each fixture that describes only one sort of cluster to the conditions for this sort:
-    ``ABOUT`` of the class that the fixture returns."""
+    """Map each fixture that describes only one sort of cluster to the conditions of this sort: the
+    attribute ``ABOUT`` of the class that the fixture returns."""
     found = {}
     for name, fixture in (pair for area in areas for pair in vars(area).items()):
         given = get_type_hints(fixture).get("return") if hasattr(fixture, "__wrapped__") else None
@@ -119,10 +119,10 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
 def _uses(
     item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
 ) -> tuple[str, ...]:
-    """Return the features that a test uses and needs rights for: by its fixtures, its manifests,
-    and its claims' isolation.
+    """Return the features that a test uses and needs rights for. Fixtures, manifests, and the
+    isolation of its claims show them.
 
-    ``nodes``: it needs pods in a node's network, or HostProcess pods.
+    ``nodes``: the test needs pods in a node's network, or HostProcess pods.
     """
     fixtures = set(getattr(item, "fixturenames", ()))
     kinds = {isolation.kind for isolation in isolation_of(parts, catalog)}
