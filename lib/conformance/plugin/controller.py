@@ -82,8 +82,7 @@ class Controller:
         self.crashed: dict[str, str] = {}
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
-        """Errors in test files. If there are any, the run ends with exit code 4 and without
-        tests."""
+        """Errors in test files: with any of them, the run ends with exit code 4, without tests."""
         self.report: RunReport | None = None
         """The report, once the run has ended."""
         self.by_user = False

@@ -45,7 +45,7 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     """Read a collected test's marks and return the test as planned. Raise pytest.UsageError, naming
     the test.
 
-    ``demands``: :func:`demanded`.
+    ``demands``: the result of :func:`demanded`.
     """
     callspec = getattr(item, "callspec", None)
     parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
