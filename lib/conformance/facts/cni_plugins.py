@@ -24,8 +24,8 @@ class CniPlugins:
     def configured(self, node: str) -> dict[str, Announced]:
         """Return whether a host's CNI configuration names the plugin of the node's network.
 
-        It is unknown if this configuration is the only source that shows which network the node
-        has.
+        The fact is unknown if this configuration is the only source that shows the plugin of the
+        node's network.
         """
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni
