@@ -74,8 +74,8 @@ class KnownIssue:
         )
 
     def fits(self, decision: Decision, facts: Facts, told: str = "") -> bool:
-        """Return whether a decision matches this issue in its claim, its part, the versions of its
-        nodes and all its observations.
+        """Return whether a decision matches this issue: in claim, part, versions of its nodes, and
+        all observations.
 
         ``told``: the first line of the test's failure.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own DaemonSets, whoever installed them. Owner, selector and command identify them, since
-names differ.
+"""Calico's own DaemonSets, however they were installed. Owner, selector and command identify them,
+since names differ.
 
 On Linux the DaemonSet is ``calico-node``, or ``canal`` if flannel carries the pods' packets. On
 Windows the operator's and Calico's manifests call it ``calico-node-windows`` and give it the same

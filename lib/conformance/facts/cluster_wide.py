@@ -104,7 +104,7 @@ class ClusterWide:
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
-        """Return the number of ready pods on Linux nodes of kube-controllers, and of Typha and the
+        """Return the number of ready pods on Linux nodes: of kube-controllers, and of Typha and the
         API server if they are installed.
 
         Every installation has kube-controllers. Control-plane nodes count: Calico's components

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the CNI plugin in a Windows host's configuration with that of the node's network."""
+"""Compares the CNI plugin in a Windows host's configuration with the plugin of the node's
+network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

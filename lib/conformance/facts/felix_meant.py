@@ -68,7 +68,7 @@ def _holds(term: Obj, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FelixMeant:
-    """What a cluster's API shows about Felix on Windows nodes."""
+    """The data in a cluster's API about Felix on Windows nodes."""
 
     found: CalicoWorkloads
     pods: Mapping[str, str]

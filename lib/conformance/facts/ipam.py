@@ -280,7 +280,7 @@ def affine(block: Obj) -> str:
 
 def reservations(spec: Obj) -> list[str]:
     """Return the addresses of a block that are reserved for Windows: the first three and the last
-    as ``first``, ``second``, ``third`` and ``last``, others as ``number 17``."""
+    as ``first``, ``second``, ``third`` and ``last``, other addresses as ``number 17``."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

@@ -2,9 +2,9 @@
 """The last check of a run: errors and panics since its beginning, in the logs of Felix, the CNI
 plugin, kube-proxy and Typha, on the nodes that the run covers.
 
-The results are notes and never verdicts: software logs harmless errors, and disruptive tests cause
-errors in logs. Requests, bytes and seconds are limited. The CNI plugin's log is a file on each
-node; a command in the node's calico-node pod reads it.
+The results are notes and never verdicts: software logs errors that nobody notices, and disruptive
+tests cause errors in logs. Requests, bytes and seconds are limited. The CNI plugin's log is a file
+on each node; a command in the node's calico-node pod reads it.
 """
 
 import re

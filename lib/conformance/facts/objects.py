@@ -459,7 +459,7 @@ class CalicoObjects:
 
 
 def address_of(node: NodeFacts) -> str:
-    """Return the address that a node announces to others; empty: none."""
+    """Return the address that a node announces to other nodes; empty if it announces none."""
     return node.annotations.get(ADDRESS, "").partition("/")[0]
 
 

@@ -43,8 +43,8 @@ BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"),
 """Map the providerID of nodes to the platform. The last three entries mean a self-managed cluster
 on that cloud, if no mark of the cloud's own service is there."""
 VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
-"""Labels of virtual nodes, which stand for machines of a cloud service: those of Azure Container
-Instances and of Fargate."""
+"""Labels of virtual nodes, which stand for machines of a cloud service: Azure Container Instances
+and Fargate."""
 PROVIDERS = {
     "EKS": "eks",
     "AKS": "aks",

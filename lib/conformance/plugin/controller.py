@@ -398,7 +398,7 @@ class Controller:
         return again.join(report, now, self.qualification.attested) if again else report
 
     def _with_leftovers(self, report: RunReport) -> RunReport:
-        """Return the report with unrestored changes in its last line, in addition to its cause."""
+        """Return the report with unrestored changes in its last line, after the cause."""
         left = [
             each
             for each in self.left

@@ -31,7 +31,7 @@ from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWrit
 NOTICEABLE = 0.5
 """s. Shorter waits are only in conformance.json."""
 ORDER = ("shared", "node", "cluster", "last")
-"""Tests that block others come last, so that they block as few as possible."""
+"""Tests that block other tests come last, so that they block as few tests as possible."""
 
 
 class Exclusive:
@@ -198,7 +198,7 @@ def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int
 
     ``rivals``: maps each set of nodes to the number of tests that have these nodes to themselves.
     Tests with the fewest rivals come first: the other tests, which wait for each other, run at the
-    same time. Tests with long waits come after those of ``--quick``.
+    same time. Tests with long waits come after the tests of ``--quick``.
     """
     exclusivity = item.stash[PLANNED].exclusivity
     late = item.get_closest_marker("begins_early") is None

@@ -111,7 +111,8 @@ class Following:
         return ("" if is_named else same) if undecided else f"{first}; {same}"
 
     def ended(self, outcome: TestOutcome) -> None:
-        """Count a test that has ended. Print the pace now and then, on a terminal or not."""
+        """Count a test that has ended. Print the pace at intervals (``progress_every``), on a
+        terminal or not."""
         decisions = [decision for result in outcome.results for decision in result.decisions]
         failed = outcome.verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
         self.pace.ended(outcome.test, len(decisions), failed=failed)

@@ -234,8 +234,8 @@ def _edition(facts: Facts) -> list[str]:
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
-    """Return a line if nodes run different releases of Calico, or a release other than that which
-    the cluster reports. Suffixes of versions are ignored."""
+    """Return a line if nodes run different releases of Calico, or another release than the cluster
+    reports. Suffixes of versions are ignored."""
     nodes = by_key((fact.value, node) for node, fact in facts.calico_on_nodes.items() if fact.value)
     there = [f"{version} on {', '.join(names)}" for version, names in nodes.items()]
     releases = {known_release(version) for version in nodes}

@@ -93,7 +93,7 @@ def _refuse_foreign_facts(
     demands: Mapping[str, Conditions],
 ) -> None:
     """Raise pytest.UsageError if a part reads facts that only some clusters have, but may also run
-    on others."""
+    on other clusters."""
     for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
         for part in parts:
             lacking = part.applies.missing(catalog[part.claim].applies.missing(demands[fixture]))

@@ -228,7 +228,7 @@ class Qualification:
 
 
 GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
-"""Exit codes in order of precedence: first those that only pytest can return, then 1, then 6, then
+"""Exit codes in order of precedence: first codes that only pytest can return, then 1, then 6, then
 the remaining codes."""
 
 

@@ -43,7 +43,7 @@ class State:
     """Functions that return work which has not ended. Each belongs to a part of the suite whose
     work may last longer than the test that started it."""
     put_off: list[pytest.Item] = field(default_factory=list)
-    """Tests that are run once more after all others of this process."""
+    """Tests that are run once more after all other tests of this process."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
     """Returns the nodes on which Felix does not run, except nodes where this run stopped Felix; set
     by the worker's fixtures."""

@@ -43,7 +43,7 @@ OF_NO_CLAIM = "The suite itself"
 
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """Return (kind, value) of a test's labels: the epic is the area, the feature is the claim, the
-    story is the test itself, and the tags are those of the catalog."""
+    story is the test itself, and the tags are the catalog's tags."""
     pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]

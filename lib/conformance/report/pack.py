@@ -87,7 +87,7 @@ def private(run: Mapping[str, Any], machine: Sequence[Path]) -> list[str]:
     """Return the words (paths, addresses of API servers) in a run's command and cluster that
     identify its machine, the longest first.
 
-    ``run``: the field of ``conformance.json``; ``machine``: further folders.
+    ``run``: the field ``run`` of ``conformance.json``; ``machine``: further folders.
     """
     label = str((run.get("cluster") or {}).get("label") or "")
     paths = re.findall(r"(?:=|\s|^)(/[^\s,'\"]+)", f"{run['command']} {label}")
@@ -110,7 +110,7 @@ def scrubbed(text: str, words: Sequence[str] = ()) -> str:
 
 
 def _files(run: Path) -> Iterator[Path]:
-    """Yield every file, in order, except those of the folders that are left out."""
+    """Yield every file, in order, except files in folders that are left out."""
     for path in sorted(run.iterdir()):
         if path.is_dir() and not path.is_symlink() and path.name not in LEFT_OUT:
             yield from _files(path)

@@ -30,7 +30,8 @@ class Tried:
     """Map a number of attempts to the number of paths that needed so many attempts until they
     stayed as expected."""
     resent: int
-    """How often an attempt was sent again because the connection to the probe had broken."""
+    """The number of attempts that were sent again because the connection to the probe had
+    broken."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,8 +81,8 @@ def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> b
 
 
 def first_line(claim: Claim) -> str:
-    """Return the first line of a claim's reason, without what is shown separately: its id, and
-    the path that an undecided claim is about.
+    """Return the first line of a claim's reason, without words that are shown separately: its id,
+    and the path that an undecided claim is about.
     """
     line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
     return line.partition(AFFECTED)[0] if claim["verdict"] == "INCONCLUSIVE" else line

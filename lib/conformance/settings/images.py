@@ -28,7 +28,7 @@ _MEMORY = re.compile(r"[0-9]+(?:Mi|Gi)")
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
-    """A registry that replaces others."""
+    """A registry that replaces other registries."""
 
     prefix: str
     """The registry and path: ``registry.example:5000/mirror``."""

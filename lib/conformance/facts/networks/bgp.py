@@ -224,8 +224,8 @@ class BgpFacts:
         return told.startswith(f"{self.OWN} and ")
 
     def services(self, windows: str) -> dict[str, Fact[list[str]]]:
-        """Return the service networks that a Windows node announces, among those that Calico is
-        configured to advertise.
+        """Return the service networks that a Windows node announces, among the networks that Calico
+        is configured to advertise.
 
         The fact is unknown if the node announces no such network and learns none from a peer, since
         in this case no node is known to advertise a service network. Raise MissingCapability if
@@ -283,14 +283,14 @@ class BgpFacts:
         return lacking or (self._gateway(windows) if windows else {})
 
     def _by_reflectors(self, windows: str, state: str | None) -> bool:
-        """Return whether a session is missing only because the mesh is off and the node has other
+        """Return whether a session is missing because the mesh is off, while the node has other
         peers."""
         is_alone = not self._host(windows).peers
         mesh = self._calico.facts.mesh.value
         return mesh is False and not is_alone and (state or "").startswith("no peer")
 
     def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
-        """Return what is wrong with a node's routes to another node's blocks.
+        """Return the faults of a node's routes to another node's blocks.
 
         Empty if the node shows no routes at all.
         """

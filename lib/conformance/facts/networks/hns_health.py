@@ -65,7 +65,7 @@ class HnsHealth:
     clock: Clock = field(default=SYSTEM_CLOCK)
 
     def shared_addresses(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
-        """Return the addresses that several local endpoints of pods have."""
+        """Return the addresses that more than one local endpoint of a pod has."""
         name = f"addresses that several pods' endpoints on node {node} have"
         return {name: self._lasting(node, self._of_endpoints, shared_addresses)}
 
@@ -152,7 +152,8 @@ class HnsHealth:
 
 
 def shared_addresses(look: Look) -> Deviations:
-    """Return the addresses that several local endpoints have, each with the endpoints' names."""
+    """Return the addresses that more than one local endpoint has, each with the endpoints'
+    names."""
     found: dict[str, list[HnsEndpoint]] = {}
     for endpoint in look.of_pods:
         found.setdefault(endpoint.address, []).append(endpoint)

@@ -2,10 +2,11 @@
 """Compares the entries that a node needs to reach another node's pods with the entries that it has.
 The module reads nothing itself.
 
-A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry
-with the MAC address of the tunnel, and a forwarding entry that leads frames for this MAC address to
-the node. A Windows node has all of these in a RemoteSubnetRoute policy for each block, on its HNS
-network. (Calico: felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
+A Linux node needs three entries: a route to each block of the other node by that node's tunnel, a
+neighbour entry with the MAC address of the tunnel, and a forwarding entry that leads frames for
+this MAC address to the other node. A Windows node has the data of all three entries in a
+RemoteSubnetRoute policy for each block, on its HNS network. (Calico:
+felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
 
 import ipaddress

@@ -4,7 +4,7 @@ raise into results.
 
 Before each test the judge decides whether the test can run on this cluster. The results of claims
 reach the controller as user properties of pytest's reports. In pytest's terms VIOLATED is failed,
-INCONCLUSIVE an error, NOT_RUN and NOT_APPLICABLE are skipped, all others are passed.
+INCONCLUSIVE is an error, NOT_RUN and NOT_APPLICABLE are skipped, and all other verdicts are passed.
 """
 
 import json

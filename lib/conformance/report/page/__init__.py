@@ -74,7 +74,7 @@ def render(
 
     ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison;
     ``failures``: :func:`bundles`; ``linked``: the page is in the run's folder, so that it can link
-    to the files there.
+    to files of this folder.
     """
     page: str = _template().render(
         **sections(plain),
