@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalog: every documented, testable statement about Calico for Windows, as data.
 
-``data/*.yaml`` holds the claims by area, without any knowledge of tests. It is loaded once, on
+``data/*.yaml`` contains the claims by area, and mentions no tests. The catalog is loaded once, on
 first use.
 """
 

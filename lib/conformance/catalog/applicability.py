@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The applicability of a claim to this cluster, decided from facts alone. An unknown fact decides
-nothing, except that for an unknown version the newest range is assumed; the result names this
+"""Decides from facts alone whether a claim applies to this cluster. An unknown fact decides
+nothing. The exception is an unknown version, which counts as the newest; the result names this
 assumption.
 """
 
@@ -23,11 +23,11 @@ VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it 
 
 @dataclass(frozen=True)
 class Applies:
-    """The claim applies to this cluster; ``assumed`` lists the assumptions that this rests on."""
+    """The claim applies to this cluster; ``assumed`` lists the assumptions behind this answer."""
 
     assumed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-    """The facts that fulfil the claim's conditions, each with the place it was read from."""
+    """The facts that fulfil the claim's conditions, each with the place where it was read."""
 
     def __str__(self) -> str:
         """Return ``it is about this cluster: mode vxlan (IPPool default ...)``."""
@@ -61,7 +61,7 @@ class Undecided:
     fact: str
     remedy: str = "give the run the right to read it"
     look: bool = False
-    """Whether a reading of the Windows nodes may decide the condition."""
+    """True if a reading of the Windows nodes may decide the condition."""
 
     def __str__(self) -> str:
         """Return ``it is about mode vxlan; that could not be found out: ...``."""
@@ -74,9 +74,10 @@ Applicability = Applies | NotApplicable | Undecided
 
 
 def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applicability:
-    """Return the first condition that fails, else the first that cannot be decided, else Applies.
+    """Return NotApplicable for the first condition that fails, else Undecided for the first
+    condition that cannot be decided, else Applies.
 
-    ``part``: the further conditions of a part of the claim. The answer is kept with the facts.
+    ``part``: the further conditions of a part of the claim. The answer is cached with the facts.
     """
     key = (claim.applies, part, claim.needs.windows > 0)
     if key not in facts.derived:
@@ -105,8 +106,8 @@ def met(applies: Conditions, facts: Facts, node: NodeFacts) -> Applicability:
 
 
 def direct_server_return(node: NodeFacts) -> bool:
-    """Return whether a Windows build supports direct server return: 1809 from 17763.1432, any from
-    18317 (Calico's limitations page)."""
+    """Return whether a node's Windows build supports direct server return: 1809 from revision
+    17763.1432 on, every build from 18317 on (Calico's limitations page)."""
     build, revision = node.windows_build or (0, 0)
     return build >= 18317 or (build == 17763 and revision >= 1432)
 
@@ -123,7 +124,7 @@ def keeps_clients(node: NodeFacts) -> bool | None:
 def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
     """Yield an answer for each given condition.
 
-    ``windows``: the facts of the Windows nodes themselves count, if there are some.
+    ``windows``: the facts of the Windows nodes themselves count, if there are Windows nodes.
     """
     for name, answer in CHECKS.items():
         wanted = getattr(applies, name)
@@ -164,7 +165,7 @@ def _two_nodes(wanted: bool, facts: Facts) -> Applicability:
 
 def _kube_proxy(in_pods: bool, fact: Fact[bool]) -> Applicability:
     places = {True: "kube-proxy in pods", False: "kube-proxy in services of the hosts"}
-    known = fact if fact.known else ASSUMED  # if it is unknown, the test itself finds out
+    known = fact if fact.known else ASSUMED  # if this fact is unknown, the test itself reads it
     here = f"{places[known.value is True]} ({known.source})"
     if known.value is in_pods:
         return Applies(shown=(here,))
@@ -172,8 +173,8 @@ def _kube_proxy(in_pods: bool, fact: Fact[bool]) -> Applicability:
 
 
 def _on_nodes(name: str, wanted: tuple[str, ...], facts: Sequence[Fact[Any]]) -> Applicability:
-    """Return the best result over the facts of several nodes. One node that fits is enough; if none
-    fits and a fact is unknown, the result is undecided."""
+    """Return the best result over the facts of several nodes. A single node that fits is enough. If
+    no node fits and a fact is unknown, the result is undecided."""
     return _best(_word(name, wanted, fact) for fact in dict.fromkeys(facts))
 
 
@@ -197,8 +198,8 @@ def _plane(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicabilit
 
 
 def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
-    """Return the applicability by the versions on the nodes that the claim is about; one node in
-    the range is enough."""
+    """Return the applicability by Calico's versions on the nodes that the claim is about. A single
+    node whose version is in the range is enough."""
     nodes = facts.by_os("windows") if windows else facts.nodes
     reported = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
     return _best(

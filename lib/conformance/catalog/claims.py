@@ -14,16 +14,16 @@ from conformance.model.endpoint import OS
 
 
 class Modality(StrEnum):
-    """The modality of a statement: it holds always, or can happen."""
+    """The modality of a statement: it always holds, or describes something that can happen."""
 
     ALWAYS = "always"
     CAN_HAPPEN = "can happen"
-    """The statement describes something that can happen. If a witness shows that the cause took
-    effect, the absence of the effect is no contradiction."""
+    """The statement describes an effect that can happen. If a witness shows that the cause was
+    present but the effect is absent, this does not contradict the statement."""
 
 
 class IsolationKind(StrEnum):
-    """The tests that may run at the same time as a claim's tests."""
+    """Kinds of isolation: which tests may run at the same time as a claim's tests."""
 
     PARALLEL = "parallel"
     NODE_EXCLUSIVE = "node-exclusive"
@@ -31,7 +31,7 @@ class IsolationKind(StrEnum):
     DISRUPTIVE = "disruptive"
     """No other test runs on the cluster; everything is restored afterwards."""
     MANUAL = "manual"
-    """No program can decide the claim; it is listed, never run."""
+    """No program can decide the claim. Lists show it, and no test runs it."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class Conditions:
     windows_plane: tuple[str, ...] = ()
     """The plane of Windows pods, ``overlay`` or ``l2bridge``, on at least one Windows node."""
     single_network: bool | None = None
-    """Calico keeps each Windows node to one network."""
+    """Calico restricts each Windows node to a single HNS network."""
     mesh: bool | None = None
     """BGP's node-to-node mesh is on."""
     dual_stack: bool | None = None
     """Pods get addresses of both IP versions."""
     two_nodes: bool | None = None
-    """The cluster has exactly two nodes: an untainted Linux node of the control plane, and a
-    Windows node."""
+    """The cluster has exactly two nodes: an untainted Linux control-plane node, and a Windows
+    node."""
     kube_proxy_pods: bool | None = None
     """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
 
@@ -136,15 +136,15 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """The requirements on a cluster that make a check possible. They differ from a *demand* of a
-    claim, which the check itself decides."""
+    """The requirements on a cluster without which a check is impossible. A *demand* of a claim is
+    different: the check itself decides it."""
 
     linux: int = 0
     """The number of schedulable Linux nodes."""
     windows: int = 0
     """The number of schedulable Windows nodes."""
     host_network: bool = False
-    """The run's namespaces may hold hostNetwork pods."""
+    """The run's namespaces may contain hostNetwork pods."""
     host_process: bool = False
     """HostProcess pods may run on Windows nodes."""
     v3_api: bool = False
@@ -154,19 +154,20 @@ class Needs:
     calicoctl: bool = False
     """``--calicoctl=PATH`` was given."""
     vni_delivery: bool = False
-    """The cluster has a component that carries a VNI to Windows nodes: the operator, or Calico's
-    DaemonSet there."""
+    """The cluster has a component that delivers a VNI to Windows nodes: the operator, or Calico's
+    DaemonSet for Windows nodes."""
     node_fill: bool = False
     """Pods may fill a Windows node: ``--allow-node-fill``."""
     lab: bool = False
-    """The cluster is a lab. The check is done on no other kind of cluster."""
+    """The cluster is a lab. The check runs on no other kind of cluster."""
     load_balancer: bool = False
     """A Service may ask for a load balancer: ``--allow-load-balancer``."""
     external_target: bool = False
-    """A host outside the cluster answers ping and TCP: ``--external-target ADDRESS``. A lab has its
-    own."""
+    """A host outside the cluster answers ping and TCP: ``--external-target ADDRESS``. A lab has a
+    host of its own for this."""
     outside: str = ""
-    """Something that is needed outside the cluster, in words."""
+    """A description of equipment that the check needs outside the cluster; empty if it needs
+    none."""
 
     def plus(self, other: Needs) -> Needs:
         return Needs(
@@ -193,18 +194,18 @@ class Claim:
     applies: Conditions = field(default_factory=Conditions)
     needs: Needs = field(default_factory=Needs)
     isolation: Isolation = PARALLEL
-    """The isolation of the check. If the check has a half that changes something, the isolation of
-    its read-only half."""
+    """The isolation of the check. If a half of the check changes something, this is the isolation
+    of the read-only half."""
     active: Isolation | None = None
-    """The isolation of the half of the check that changes something, if there is one; tests name it
-    by ``active=True``."""
+    """The isolation of the half of the check that changes something, if there is such a half. Tests
+    of this half are marked ``active=True``."""
     denial: bool = False
-    """The claim states that a path is closed, or which policy keeps other paths open. It cannot be
-    shown without a path that was observed closed."""
+    """The claim states that a path is closed, or which policy keeps other paths open. A test can
+    show it only with a path that was observed closed."""
     holds: str = ""
-    """What is observed if the claim holds, in one sentence."""
+    """The observation if the claim holds, in one sentence."""
     fails: str = ""
-    """What is observed if the claim does not hold."""
+    """The observation if the claim does not hold."""
     danger: str = ""
     """The danger if a limitation is CONFIRMED and leaves a path open that a policy should close."""
     origin: Literal[""] | str = ""

@@ -83,8 +83,8 @@ def explained(
 
 
 def _changes(claim: Claim) -> str:
-    """Return how far a claim's tests disturb other tests; empty if they run side by side with
-    others."""
+    """Return how a claim's tests disturb other tests; empty if they run at the same time as other
+    tests."""
     kinds = [isolation for isolation in (claim.isolation, claim.active) if isolation]
     return ", ".join([str(each) for each in kinds if each.kind is not IsolationKind.PARALLEL])
 
@@ -100,13 +100,13 @@ def as_list(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def tested(claim: Mapping[str, Any]) -> str:
-    """Return how many test functions a claim has, or that a person decides the claim."""
+    """Return the number of a claim's test functions, or a text that a person decides the claim."""
     by_hand = IsolationKind.MANUAL in claim["changes"] and not claim["tests"]
     return "by hand" if by_hand else counted(len(claim["tests"]), "test")
 
 
 def as_text(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield all that is known of each claim, as lines of text."""
+    """Yield all fields of each claim, as lines of text."""
     for claim in found:
         can_happen = ", can happen" if claim["modality"] != "always" else ""
         yield f"{claim['id']} ({claim['kind']}{can_happen}): {claim['statement']}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expected result of each claim on each kind of healthy cluster: ``kinds.yaml``, generated from
-the suite's own proofs."""
+the suite's own proof runs."""
 
 from collections.abc import Iterator
 from pathlib import Path

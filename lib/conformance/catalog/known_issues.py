@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known issues of releases (``known-issues.yaml``): they explain a VIOLATED claim, and change
-no verdict."""
+"""The known issues of releases (``known-issues.yaml``). They may explain a VIOLATED claim, but
+change no verdict."""
 
 import functools
 import re
@@ -31,7 +31,7 @@ _FIELDS = {*_TEXTS, *_CONDITIONS, "claims", "effect", "symptoms", "at", "on_linu
 
 @dataclass(frozen=True, kw_only=True)
 class KnownIssue:
-    """A defect that somebody has shown in a release."""
+    """A defect that was shown in a release."""
 
     name: str
     claims: Mapping[str, tuple[str, ...]]
@@ -41,7 +41,7 @@ class KnownIssue:
     """The clusters, versions and builds that have the issue. Only the nodes of the decision count.
     """
     since: str
-    """The versions that are known to have it, in words: ``since v3.30.0``."""
+    """The versions that are known to have the issue, in words: ``since v3.30.0``."""
     effect: Effect
     symptoms: tuple[tuple[str, str, str], ...]
     """Regular expressions that match the expected result, the observed result, and a part of the
@@ -58,14 +58,14 @@ class KnownIssue:
     source: str
 
     def __str__(self) -> str:
-        """Return the line under a VIOLATED claim."""
+        """Return the line that reports print under a VIOLATED claim."""
         return (
             f"may be known upstream {self.since}: {self.what}; workaround: {self.workaround}; heals: {self.heals} "
             f"({self.source})"
         )
 
     def _has_symptoms(self, decision: Decision, told: str) -> bool:
-        """Return whether everything that was observed is a symptom of this issue."""
+        """Return whether all observations of a decision are symptoms of this issue."""
         reason = f"{decision.reason}\n{told}"
         fitting = [symptom for symptom in self.symptoms if re.search(symptom[2], reason)]
         return bool(decision.symptoms) and all(
@@ -74,8 +74,8 @@ class KnownIssue:
         )
 
     def fits(self, decision: Decision, facts: Facts, told: str = "") -> bool:
-        """Return whether a decision matches this issue in its claim, its part, the versions of its
-        nodes and all its observations.
+        """Return whether a decision matches this issue: in claim, part, versions of its nodes, and
+        all observations.
 
         ``told``: the first line of the test's failure.
         """
@@ -84,7 +84,7 @@ class KnownIssue:
         if not is_part or not self._has_symptoms(decision, told):
             return False
         ends = decision.enforced if self.at else (decision.source, decision.target)
-        # a reading of the whole cluster names no node, so it may be about any node
+        # a reading of the whole cluster names no node, so the issue may be on any node
         of_any = not any(ends) or (self.on_linux and not decision.source)
         named = self.at or not of_any
         nodes = tuple(

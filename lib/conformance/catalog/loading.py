@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the catalog's YAML into typed claims; errors name file and line.
 
-It parses nodes instead of plain values, so that every error has its line. With libyaml the whole
-catalog takes some 20 ms, without it ten times as long.
+It parses YAML nodes instead of plain values, so that every error message has a line number. Loading
+the whole catalog takes some 20 ms with libyaml, and ten times as long without it.
 """
 
 import functools
@@ -29,7 +29,7 @@ from conformance.model.claim import ClaimKind
 
 DATA = Path(__file__).with_name("data")
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's loader, which is ten times as fast, where PyYAML has it."""
+"""libyaml's loader, which is ten times as fast, if PyYAML contains it."""
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+(?:/[\w.-]+)?)#(?P<number>\d+)")
 _ISOLATION = re.compile(r"(?P<kind>[a-z-]+)(?:\((?P<os>linux|windows)\))?")
 _ID = re.compile(r"[A-Z]+-\d+")
@@ -286,9 +286,10 @@ def _error(node: Any, file: str, message: str) -> CatalogError:
 def _fields(
     node: Any, file: str, known: Sequence[str] = (), optional: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the mapping's keys with their value nodes. Raise CatalogError for other keys.
+    """Return the mapping's keys with their value nodes. Raise CatalogError for missing or unknown
+    keys.
 
-    Every key in ``known`` must be there. If ``known`` or ``optional`` is given, no further key is
+    Every key in ``known`` must be present. If ``known`` or ``optional`` is given, no further key is
     allowed.
     """
     if not isinstance(node, yaml.MappingNode):

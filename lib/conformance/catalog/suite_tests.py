@@ -12,7 +12,7 @@ from conformance.catalog.loading import Catalog
 
 @dataclass
 class SuiteTest:
-    """A test function, as its file's text shows it."""
+    """A test function, read from the text of its file."""
 
     names: tuple[str, ...]
     """The names of its file, its folder and its function."""
@@ -21,7 +21,7 @@ class SuiteTest:
     claims: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
     is_last: bool = False
-    """The test judges the standing watch, and runs after all other tests."""
+    """True if the test judges the standing watch; such a test runs after all other tests."""
 
     def about(self, catalog: Catalog) -> set[str]:
         """Return the test's claims, the subjects of these claims, and the subjects that the test
@@ -60,8 +60,8 @@ def suite_tests(suites: Path) -> list[SuiteTest]:
 
 @functools.cache
 def _of_worlds(suites: Path) -> frozenset[str]:
-    """Return the claims of worlds and of stories of policies, which are read from their own
-    files."""
+    """Return the claims of worlds and of stories of policies, which are in the files of worlds and
+    stories."""
     texts = [path.read_text(encoding="utf-8") for path in (suites / "policy").rglob("*.yaml")]
     return frozenset(
         claim

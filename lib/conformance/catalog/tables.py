@@ -39,7 +39,7 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
 
 def row(table: str, calico: str | None) -> Row | None:
     """Return the row for a version of Calico; an unknown version counts as the newest. None: the
-    table has no row for it.
+    table has no row for the version.
 
     Raise MissingCapability for releases that are newer than every table.
     """

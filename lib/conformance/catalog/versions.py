@@ -2,8 +2,8 @@
 """Versions and their ranges: Calico releases, Kubernetes releases, Windows builds with their
 revisions.
 
-A pre-release orders as a release of its version: documents of v3.32 also hold for its candidates
-and development builds.  An unknown version is newer than any other.
+A pre-release compares equal to the release of its version: documents of v3.32 also hold for its
+candidates and development builds. An unknown version is newer than any other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+_@~].*|\.[a-z]{2,}.*)?$")
-"""A version without vendors' suffixes: ``-eks1``, ``_vmware.1``, ``.el9``, a digest."""
+"""Matches a version; the group leaves out vendors' suffixes: ``-eks1``, ``_vmware.1``, ``.el9``, a
+digest."""
 _TERM = re.compile(r"(>=|<=|<|>|=)\s*(\S+)")
 _COMPARE: dict[str, Callable[[tuple[float, ...], tuple[float, ...]], bool]] = {
     ">=": operator.ge,
@@ -62,14 +63,14 @@ KNOWN = "v3.33"
 branch release-v3.33 at 6609dea54713 (21 August 2026), the notes of v3.33.0, and tigera/docs'
 version-3.33.  v3.33.1 was not available."""
 NEXT = Version.of(3, 34)
-"""The first release that is not known."""
+"""The first release that the suite does not know."""
 NEWEST = Version((float("inf"),) * _WIDTH)
 """Stands for an unknown version, which counts as newer than every release."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Versions that satisfy all comparisons: ``>=3.16 <3.27``."""
+    """A range: the versions that satisfy all comparisons, such as ``>=3.16 <3.27``."""
 
     text: str
 

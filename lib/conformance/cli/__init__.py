@@ -4,9 +4,9 @@ runs.
 
 Only ``run``, ``rerun``, ``calibrate``, ``kubeconfig`` and ``fetch`` touch a cluster.
 
-Exit codes are those of a run: 0; 1 if the result is worse than the older report or a gate fails; 4
-if a file cannot be used; 6 if a gate could not be decided; 7 if a cluster cannot be reached, or
-refuses.
+Exit codes mean the same as for a run: 0; 1 if the result is worse than the older report or a gate
+fails; 4 if a file cannot be used; 6 if a gate could not be decided; 7 if a cluster cannot be
+reached, or refuses a request.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from conformance import product
 from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.printing import guarded, say
 
-# The commands import other parts of the suite themselves: to import everything takes half a second.
+# Each command itself imports other parts of the suite, since importing all parts takes half a
+# second.
 ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     getattr(sys.stdout, "reconfigure", dict)(
         errors="backslashreplace"
     )  # a name that the terminal cannot show must not end the command
-    if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
+    if given[:1] == ["run"]:  # the options of `run` are pytest's, which argparse would refuse
         from conformance.cli.start import run
 
         run(given[1:])
@@ -71,7 +72,7 @@ def _carry_out(given: Sequence[str]) -> int:
                 raise
             # the output that is still buffered goes nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        # the reader of the pipe wants no more, as `head` does
+        # the reader of the pipe has closed it, as `head` does
         if isinstance(error, BrokenPipeError):
             return 128 + signal.SIGPIPE
         print(f"ERROR: {error.filename or 'what it writes'}: {error.strerror}", file=sys.stderr)
@@ -92,7 +93,7 @@ def _code(given: Sequence[str]) -> int:
 
         return commands.run(given[1:], _Parser)
     if given and given[0] in OF_JOBS:
-        from conformance.jobs import commands as of_jobs  # imports what merging reports needs
+        from conformance.jobs import commands as of_jobs  # imports the modules that merge reports
 
         return of_jobs.run(given, _parser_of(given[0], OF_JOBS[given[0]]))
     options, rest = make_parser().parse_known_args(given)
@@ -150,7 +151,7 @@ class Command:
 
     help: str
     run: Callable[[argparse.Namespace], int | None] | None
-    """The function that carries the command out. None: :func:`main` does."""
+    """The function that carries out the command. None: :func:`main` carries it out."""
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The arguments by their names, in the form that ``add_argument`` takes."""
     usage: str | None = None
@@ -456,13 +457,13 @@ def _commands() -> dict[str, Command]:
 
 
 def _calibration(options: argparse.Namespace) -> int:
-    from conformance.calibrate import command  # imports all that a run needs
+    from conformance.calibrate import command  # imports all modules of a run
 
     return command.diff(options) if "old" in options else command.calibrate(options)
 
 
 def _claims(options: argparse.Namespace) -> None:
-    """Print all claims, or everything known about the named claims."""
+    """Print a list of all claims, or all fields of the named claims."""
     from conformance.catalog import explained
     from conformance.qualify.sets import sets
 

@@ -26,7 +26,7 @@ FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Print what changed from one report to another; return the exit code."""
+    """Print the changes from one report to another; return the exit code."""
     found = compare(read(options.old), read(options.new))
     print(FORMS[options.format](found, options.verbose), end="")
     return found.exit_code
@@ -50,7 +50,7 @@ def show(options: argparse.Namespace) -> None:
 
 
 def matrix(options: argparse.Namespace) -> None:
-    """Print claims by runs, or write their page."""
+    """Print the table of claims by runs, or write it as a page."""
     files = [file for path in options.reports for file in reports_in(path)]
     parts = suite_parts().items()
     found = runs.table(
@@ -78,7 +78,7 @@ def pack_run(options: argparse.Namespace) -> None:
 
 
 def _summary(report: Report, figures: bool) -> list[str]:
-    """Return the run's name and the last line of its output."""
+    """Return a line with the run's name and command, and the lines of its summary."""
     run = report.run
     lines = (
         text for text, _ in terminal.summary(report.plain, Path(report.where), figures=figures)

@@ -17,8 +17,8 @@ from conformance.qualify.stored import read
 
 
 def run(rest: Sequence[str]) -> NoReturn:
-    """Replace this process by pytest, so that signals and the exit code are pytest's own. It works
-    from any folder, as ``pytest`` does in a checkout."""
+    """Replace this process by pytest, so that signals and the exit code are pytest's own. The
+    command works from any folder, like ``pytest`` in a checkout."""
     program = [
         sys.executable,
         "-m",
@@ -36,7 +36,7 @@ def run(rest: Sequence[str]) -> NoReturn:
 
 
 def _caches(rest: Sequence[str]) -> bool:
-    """Return whether pytest keeps its cache, according to these options and those in
+    """Return whether pytest keeps its cache, according to these options and the options in
     PYTEST_ADDOPTS."""
     every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
     return "-pno:cacheprovider" not in every and (

@@ -17,14 +17,14 @@ from conformance.printing import say
 
 
 def namespaces(options: argparse.Namespace) -> None:
-    """Print the objects that prepare a cluster for runs with ``--namespaces-prefix``."""
+    """Print the Kubernetes objects that prepare a cluster for runs with ``--namespaces-prefix``."""
     print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
 
 
 def kubeconfig(options: argparse.Namespace) -> None:
-    """Print a kubeconfig of a user for the suite. If it is printed to a file, only the owner can
-    read the file."""
-    if not 600 <= options.hours * 3600 <= 1 << 32:  # the limits of a TokenRequest; NaN fails, too
+    """Print a kubeconfig of a user for the suite. If standard output is a file, make it readable
+    only for its owner."""
+    if not 600 <= options.hours * 3600 <= 1 << 32:  # the limits of a TokenRequest; NaN also fails
         raise UsageProblem(
             f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years"
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of the nodes of a failing path, read right after the failure: HNS endpoints and networks,
-Felix' log.
+"""Readings from the nodes of a failing path, made right after the failure: HNS endpoints and
+networks, Felix' log.
 
-These are best effort: they decide nothing, and hide no failure. Readings are independent: a failed
-reading becomes a line with its error, and a reading that takes too long is left out. No pod is
-created if Calico's own pod can be used.
+The readings are best effort: they decide nothing, and hide no failure. They are independent: a
+failed reading becomes a line with its error, and a reading that takes too long is left out. If
+Calico's own pod can be used, no pod is created.
 """
 
 import functools
@@ -37,14 +37,14 @@ from conformance.probe.host import Hosts, Place, Run
 from conformance.settings import Timings
 
 PAIRS = 3
-"""The most pairs of nodes for which a failure's evidence is gathered."""
+"""The maximum number of pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
-"""s. Felix' log is read from this long before the expectation's first attempt, since that attempt
-directly follows the change."""
+"""s. The time before the expectation's first attempt from which Felix' log is read. The log is
+needed since the policy change, which directly precedes this attempt."""
 WITHOUT_ATTEMPTS = 120.0
-"""s. How much of Felix' log is read if the failure has no attempt."""
+"""s. The last part of Felix' log that is read if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
-"""bytes. The most that is read of a log."""
+"""bytes. The maximum size that is read of a log."""
 FELIX = "felix"
 """The name of the container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
 
@@ -63,8 +63,8 @@ class Evidence:
         pods: str = hns.PODS,
         layer: Sources | None = None,
     ) -> None:
-        """Set up the evidence. ``host`` returns the run's own pod in a node's host, ``run`` runs a
-        command in a pod.
+        """Set up the evidence. ``host`` returns the run's own pod on a node's host, and ``run``
+        runs a command in a pod.
 
         ``again`` makes attempts once more, while packets are captured; None: no packets are
         captured. ``pods``: the expression that matches the names of pods' HNS networks. ``layer``:
@@ -200,7 +200,7 @@ class _Look:
         return {pod["spec"].get("nodeName"): pod for pod in reversed(pods)}
 
     def questions(self, hosts: Hosts, seconds: float) -> dict[str, Callable[[], str]]:
-        """Return the readings to take from the nodes. ``seconds``: how much of their logs to
+        """Return the readings to take from the nodes. ``seconds``: the last part of the logs to
         read."""
         asked: dict[str, Callable[[], str]] = {}
         for node in dict.fromkeys(end.node for end in self.ends):
@@ -258,7 +258,7 @@ def failing_paths(error: BaseException) -> list[Attempt]:
     return the paths of all its observations."""
     cause: BaseException | None = error
     causes: list[BaseException] = []
-    # an error that is kept and raised again can be its own cause
+    # an error that was stored and raised again can be its own cause
     while cause is not None and cause not in causes:
         if paths := getattr(cause, "paths", ()):
             return list(paths)
@@ -270,8 +270,8 @@ def failing_paths(error: BaseException) -> list[Attempt]:
 
 
 def choose(paths: Sequence[Attempt]) -> list[Attempt]:
-    """Return one path for each pair of nodes. Paths with a Windows end come first; otherwise the
-    given order stays."""
+    """Return one path for each pair of nodes. Paths with a Windows end come first; apart from this,
+    the order stays."""
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:
         found.setdefault(tuple(end.node for end in ends_of(path)), path)
@@ -281,8 +281,8 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
-    """Return the path whose packets are captured: if possible a path to another node with a Linux
-    end, since Linux nodes show the packets."""
+    """Return the path whose packets are captured: if possible, a path between two nodes of which
+    one runs Linux, since Linux nodes show the packets."""
 
     def lacks(path: Attempt) -> tuple[bool, bool]:
         ends = ends_of(path)

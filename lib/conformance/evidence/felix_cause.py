@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If a failure is about a node on which Felix does not run, this fact becomes the first line of the
+"""Makes a failure begin with the line that Felix does not run, if it does not run on a node of the
 failure."""
 
 import re
@@ -15,8 +15,8 @@ from conformance.expect.explain.advice import DOWN, pods_on
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
     """Return the nodes that a failure is about.
 
-    These are the nodes at the ends of its wrong paths or of its only path, or else the nodes that
-    it names.
+    These are the nodes at the ends of the failure's wrong paths, or of its only path. A failure
+    without such paths is about the nodes that its text names.
     """
     attempts = {
         (item.attempt.source.uid, item.attempt.target): item.attempt
@@ -34,10 +34,10 @@ def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
 def name_felix(
     error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> str:
-    """Put a line about a Felix that does not run before an error's message, and return the line.
-    Return an empty text if Felix runs on the nodes that the error is about, or if its state is not
-    known. ``names``: the cluster's nodes. ``down`` returns those of the given nodes on which Felix
-    does not run, each with Felix' state."""
+    """If Felix does not run on a node of an error, put a line about this before the error's
+    message, and return the line. Return an empty text if Felix runs on the nodes that the error is
+    about, or if its state is not known. ``names``: the cluster's nodes. ``down`` returns the nodes,
+    among the given nodes, on which Felix does not run, each with the state of Felix."""
     if not isinstance(error, Nonconformance | SuiteError):
         return ""
     try:

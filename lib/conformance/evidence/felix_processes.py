@@ -13,7 +13,7 @@ from conformance.kube.client import Kube
 
 @dataclass(frozen=True)
 class FelixProcesses:
-    """Finds out for one worker where Felix runs."""
+    """Reads, for one worker, on which nodes Felix runs."""
 
     kube: Kube
     before: Mapping[str, int]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of HNS for pods as text: endpoints with their ACL lists, and networks with their VSIDs.
 
-The text has HNS' own order and words; the reader judges whether it is right.
+The text has HNS' own order and words; its reader judges whether the state is correct.
 """
 
 import json
@@ -41,7 +41,7 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
 
 
 def networks(there: Sequence[HnsNetwork]) -> str:
-    """Return all networks of a node; subnets and VSIDs only of pods' networks."""
+    """Return all networks of a node; only the networks of pods have subnets and VSIDs."""
     lines = []
     for network in there:
         since = f"  last changed {network.updated}" if network.updated else ""
@@ -101,5 +101,5 @@ def _row(rule: AclRule) -> tuple[str, ...]:
 
 
 def _end(addresses: str, ports: str) -> str:
-    """Return ``10.1.0.0/16 port 80``; ``any`` where a rule names neither."""
+    """Return ``10.1.0.0/16 port 80``; ``any`` if a rule names neither addresses nor ports."""
     return " ".join([addresses, *([f"port {ports}"] if ports else [])]).strip() or ANY

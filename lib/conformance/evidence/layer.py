@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concludes from the evidence about a path which layer failed. Pure, and decides no verdict.
+"""Concludes from the evidence about a path which layer failed. The module reads nothing itself, and
+decides no verdict.
 
-A conclusion names a layer only if the evidence fits nothing else; otherwise it is ``not known``,
-with the causes that fit.
+A conclusion names a layer only if the evidence fits no other layer; otherwise the layer is ``not
+known``, with the causes that fit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +20,16 @@ class End:
     pod: str
     node: str
     promised: Answer
-    """The answer of the rules that Felix' release renders for the pod's policies."""
+    """The answer (allow or block) of the rules that Felix' release renders for the pod's
+    policies."""
     held: Answer
-    """The answer of the rules that HNS has."""
+    """The answer of the rules that HNS really has."""
     difference: str = ""
-    """The first difference of the two lists; empty if they are equal."""
+    """The first difference between Felix' rules and HNS' rules; empty if they are equal."""
     defects: str = ""
-    """The known defects of the release that alone explain the answer of its rules."""
+    """The known defects of the release, if only they explain the answer of its rules."""
     unread: str = ""
-    """The reason why a list is not known."""
+    """The reason why one of the two lists is not known."""
 
     @property
     def answers(self) -> tuple[Answer, Answer]:
@@ -43,25 +45,26 @@ class PathEvidence:
     ends: Sequence[End] = ()
     """The ends of the path on Windows nodes."""
     arrives: bool = False
-    """A packet arrives even now, after lists that block it were read."""
+    """True if a packet still arrives after lists were read that block it."""
     linux: Sequence[str] = ()
-    """The other nodes of the path; their rules are not read."""
+    """The Linux nodes at the path's ends, whose rules are not read."""
     unready: str = ""
-    """The backends that are not ready, each with the time since when."""
+    """The backends that are not ready, each with the time since which it is not ready."""
     overlay: str = ""
-    """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
+    """Wrong routes, forwarding entries, VNIs or ports with which the nodes reach each other's
+    pods."""
     networks: str = ""
-    """The HNS networks of the Windows ends, and since when each has its present state."""
+    """The HNS networks of the Windows ends, each with the time since which it is unchanged."""
     balancer: str = ""
-    """The fault of the Service's load balancer, if it is missing or wrong."""
+    """The fault of the Service's load balancer, if the load balancer is missing or wrong."""
     balancer_node: str = ""
     """The Windows node whose load balancers were read; empty if none were read."""
     refused: bool = False
-    """The newest answer is a refusal."""
+    """True if the newest answer is a refusal."""
     by_service: bool = False
-    """The path leads through a Service: by its address, name or NodePort."""
+    """True if the path leads through a Service, by its address, name or NodePort."""
     backends_answer: bool = False
-    """The backends answer at their own addresses, but not through the Service."""
+    """True if the backends answer at their own addresses, but not through the Service."""
 
 
 def conclude(evidence: PathEvidence) -> str:
@@ -82,8 +85,8 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return which node's list allows (or blocks) the packet because of known defects; empty if no
-    list does."""
+    """Return a text about the node whose list allows (or blocks) the packet because of known
+    defects; empty if there is no such node."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
         f"release ({end.defects}), with which Felix renders the policies"
@@ -94,7 +97,7 @@ def _by_defects(ends: Sequence[End], does: Answer) -> str:
 
 
 def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
-    """Return why a packet arrived although lists at its ends block it."""
+    """Return why a packet arrived although lists at the path's ends block it."""
     sound = [end for end in closing if not end.difference]
     state = "is as it should be" if sound else f"differs ({closing[0].difference})"
     nodes = _nodes(sound or closing)
@@ -134,7 +137,8 @@ def _closed(evidence: PathEvidence) -> str:
 
 
 def _of_service(evidence: PathEvidence) -> str:
-    """Return why a Service is not answered although its backends answer at their own addresses."""
+    """Return why a path through a Service fails although the backends answer at their own
+    addresses."""
     if evidence.balancer:
         return (
             f"HNS on {evidence.balancer_node} differs from the EndpointSlices "
@@ -152,7 +156,7 @@ def _of_service(evidence: PathEvidence) -> str:
 
 
 def _unread(evidence: PathEvidence) -> Iterator[str]:
-    """Yield what was not read about the rules of a path's ends."""
+    """Yield the lists and answers of a path's ends that were not read."""
     for end in evidence.ends:
         if end.unread:
             yield f"the list of {end.node}: {end.unread}"

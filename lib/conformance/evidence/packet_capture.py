@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of a failing path: captured on the nodes of its ends while it is tried again.
+"""Packets of a failing path, captured on the nodes of its ends while the path is tried again.
 
-The tries and the packets are evidence: both are recorded, and neither decides anything.
+The tries and the packets are recorded as evidence; they decide nothing.
 """
 
 import datetime
@@ -42,7 +42,7 @@ class Retries:
         """The results of the attempts so far, one line for each."""
 
     def run(self) -> None:
-        """Make attempts until the end: attempt, record the result, and pause."""
+        """Until the end is requested: make an attempt, record the result, and pause."""
         while True:
             began = datetime.datetime.now(datetime.UTC)
             try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes captured packets as text for people, one line for each, and as a pcap file for Wireshark
-and tcpdump. Pure."""
+"""Writes captured packets as text for people, one line for each packet, and as a pcap file for
+Wireshark and tcpdump."""
 
 import datetime
 import ipaddress
@@ -18,7 +18,7 @@ FLAGS = ((0x02, "SYN"), (0x10, "ACK"), (0x04, "RST"), (0x01, "FIN"), (0x08, "PSH
 
 
 def pcap(capture: Capture) -> bytes:
-    """Return the pcap file. The file gives interfaces numbers, in the order of their names."""
+    """Return the pcap file. The file numbers interfaces in the order of their names."""
     numbers = {
         name: number
         for number, name in enumerate(

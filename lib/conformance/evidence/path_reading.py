@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a conclusion about the failed layer needs: lists of rules, backends, load
+"""Reads the evidence for a conclusion about the failed layer: lists of rules, backends, load
 balancers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,15 +25,15 @@ from conformance.policy.acl_list import HnsRule
 from conformance.probe.host import Hosts
 
 Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
-"""Returns the lists of rules that Felix may give HNS for a Windows pod: one with a release's known
-defects, one without them."""
+"""Returns the lists of rules that Felix may give HNS for a Windows pod: a list with the known
+defects of the release, and a list without them."""
 DENIED = str(Verdict.TIMED_OUT)
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
 """Verdicts that are possible only if a packet reached its target."""
 OVERLAY = "overlay"
 SERVED = "own address"
-"""The labels of two lines in an explanation: wrong entries of the nodes for each other's pods; and
-backends that answer at their own addresses."""
+"""The labels of two lines in an explanation: ``OVERLAY`` for wrong entries of the nodes for each
+other's pods, ``SERVED`` for backends that answer at their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 
@@ -113,7 +113,8 @@ class PathReading:
             return False
 
     def _unready(self, path: Attempt) -> Iterator[str]:
-        """Yield the backends of a path that are not ready, each with the time since when."""
+        """Yield the backends of a path that are not ready, each with the time since which it is not
+        ready."""
         for pod in path.target.backends if path.target else ():
             obj = self.kube.find("v1", "Pod", pod.pod, pod.namespace)
             conditions = list_at(obj or {}, "status", "conditions")
@@ -136,7 +137,7 @@ class PathReading:
     def _own_networks(self, node: str) -> list[HnsNetwork]:
         """Return a node's pod networks for which HNS reports the time of the last change.
 
-        Return none if HNS does not answer, since these times are only an addition.
+        Return an empty list if HNS does not answer, since these times are only additional evidence.
         """
         try:
             return [each for each in self.hosts.hns_networks(node) if each.updated]
@@ -144,7 +145,7 @@ class PathReading:
             return []
 
     def _balancer(self, node: str, path: Attempt) -> str:
-        """Return what is wrong with the load balancer of a path's Service; empty if nothing is."""
+        """Return the fault of the load balancer of a path's Service; empty if it has none."""
         assert path.target is not None
         found = self.kube.get("v1", "Node", node)
         look = Look(
@@ -160,8 +161,8 @@ class PathReading:
 
 
 def packet_at(end: Workload, path: Attempt) -> Packet | None:
-    """Return the first packet of a path at one of its ends. None: a Service may have changed its
-    addresses, or an address is not of IPv4."""
+    """Return the first packet of a path at one of its ends. None if a Service may have changed the
+    packet's addresses, or if an address is not IPv4."""
     target = path.target
     if target is None or target.path is not Addressing.POD_IP or path.kind is Kind.DNS:
         return None
@@ -180,7 +181,7 @@ def packet_at(end: Workload, path: Attempt) -> Packet | None:
 
 
 def is_about_a_path(path: Attempt, explanation: Explanation) -> bool:
-    """Return whether the failure concerns a whole path, which is open or closed."""
+    """Return whether the failure is about a path being open or closed."""
     is_sent = not explanation.observed.startswith(tuple(map(str, UNSENT)))
     is_whole = explanation.expected in (DENIED, str(Verdict.CONNECTED))
     return path.kind is not Kind.DNS and is_sent and is_whole

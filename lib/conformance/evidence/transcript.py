@@ -2,9 +2,9 @@
 """The transcript of all requests to pods and their answers: an attachment for each test, and a file
 for each worker.
 
-A test's attachment has its attempts and its literal commands. A long-lived agent serves many tests;
-it is written into the worker's file when it ends. The recording changes neither requests nor
-answers.
+A test's attachment contains its attempts and its literal commands. A long-lived agent serves many
+tests; its exec is written into the worker's file when it ends. The recording changes neither
+requests nor answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from conformance.probe.asking import Answered, Asking
 from conformance.probe.prober import Prober
 
 KEPT = 4000
-"""Characters of an exec's output in a test's attachment; the rest is in the worker's file."""
+"""The number of characters of an exec's output in a test's attachment; the worker's file has the
+rest."""
 
 
 @dataclass(eq=False)
@@ -43,7 +44,7 @@ class ExecTranscript:
 
     def for_test(self) -> TranscriptOfTest:
         """Return a new transcript for one test. Requests that another test left under way are never
-        written into it."""
+        written into this transcript."""
         return TranscriptOfTest(self)
 
 
@@ -56,7 +57,7 @@ class TranscriptOfTest:
     _lines: list[str] = field(default_factory=list)
 
     def literal(self, record: ExecRecord) -> None:
-        """Write a literal command here, and into the worker's file."""
+        """Write a literal command into this transcript, and into the worker's file."""
         self._worker.exec(record)
         output = _output(record)
         if len(output) > KEPT:
@@ -93,7 +94,8 @@ class RecordingProber:
         return observations
 
     def asking(self) -> Asking:
-        """Return :meth:`Prober.asking`; each attempt is written when its result is taken."""
+        """Return :meth:`Prober.asking`, wrapped so that each attempt is recorded when its result is
+        taken."""
         self._askings.append(_RecordingAsking(self._prober.asking(), self._transcript))
         return self._askings[-1]
 
@@ -109,7 +111,7 @@ class RecordingProber:
 
 @dataclass(eq=False)
 class _RecordingAsking:
-    """Attempts under way. Each is written down when its result is taken."""
+    """Attempts under way. Each attempt is recorded when its result is taken."""
 
     _asking: Asking
     _transcript: TranscriptOfTest

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes Calico objects: through projectcalico.org/v3 if it is served, else with calicoctl, else
-not at all.
+"""Writes Calico objects: through projectcalico.org/v3 if the cluster serves it, else with
+calicoctl, else not at all.
 
-crd.projectcalico.org/v1 is never written, since it is Calico's storage, with names and defaults of
-its own. Only objects that dead runs left are deleted there, if nothing else is served
-(:mod:`conformance.undo.cleanup`).
+The suite never writes crd.projectcalico.org/v1, since it is Calico's storage, with names and
+defaults of its own. It only deletes objects that dead runs left there, if the cluster serves no
+other API (:mod:`conformance.undo.cleanup`).
 """
 
 import json
@@ -29,8 +29,8 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 
 
 def v3_remedy(away: Mapping[str, str]) -> str:
-    """Return how to make the cluster serve projectcalico.org/v3. ``away``: APIs that are listed but
-    do not answer."""
+    """Return advice that makes the cluster serve projectcalico.org/v3. ``away``: APIs that the API
+    server lists but that do not answer."""
     if V3 in away:
         return (
             "see why its server does not answer: kubectl describe apiservice v3.projectcalico.org"

@@ -47,9 +47,9 @@ class CalicoReading:
             for pod in pods(reading, self.workloads)
             if is_calico_node(pod) or pod["metadata"]["name"].startswith(self.workloads.names)
         ]
-        """The pods of calico-node, on both operating systems."""
+        """The pods of calico-node, on Linux and Windows."""
         self._blocks: dict[str, list[str]] = {}
-        """Map each node to its blocks."""
+        """Map each node to its IPAM blocks."""
         for affinity in self._listed("BlockAffinity"):
             spec = mapping_at(affinity, "spec")
             if spec.get("state") == "confirmed":
@@ -75,10 +75,10 @@ class CalicoReading:
         return self._unknown("ClusterInformation default", "Installation default", "DaemonSet")
 
     def mode(self) -> Fact[Mode]:
-        """Return how Windows pods are networked: the backend of Calico on Windows, else on Linux,
-        else the Installation.
+        """Return the mode of the network of Windows pods. Sources, in this order: the backend of
+        Calico on Windows, the backend on Linux, the Installation.
 
-        If none of these has the mode, flannel's annotations decide, then the pools that have
+        If no source shows the mode, flannel's annotations on nodes decide, then the pools that have
         blocks.
         """
         found = chain(self._mode_by_backend(), self._mode_by_installation(), self._mode_by_use())
@@ -159,7 +159,7 @@ class CalicoReading:
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
         """Return how Calico was installed on a Windows node that the DaemonSet does not select;
-        None: as on the other nodes."""
+        None: in the same way as on other nodes."""
         if (
             self._windows is None
             or ADDRESS not in node.annotations
@@ -173,7 +173,7 @@ class CalicoReading:
         )
 
     def felix(self, platform: str | None) -> FelixMeant:
-        """Return which Windows nodes Felix is expected on."""
+        """Return the object that shows on which Windows nodes Felix should run."""
         mode = self.mode()
         networked = mode.value not in (None, "policy-only")
         on_kubernetes = self.datastore().value == "kubernetes"
@@ -199,7 +199,7 @@ class CalicoReading:
     def ebpf(self) -> Fact[str] | None:
         """Return a fact if Felix serves Services on Linux nodes by eBPF, without kube-proxy.
 
-        None: it does not, or nothing shows whether it does.
+        None: Felix does not, or no source shows whether it does.
         """
         if value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane") == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
@@ -231,7 +231,7 @@ class CalicoReading:
         self, windows: Sequence[NodeFacts], platform: str | None
     ) -> Fact[Install]:
         """Return how Calico was installed if no DaemonSet runs it: as services, by a platform's
-        agent, or by an operator that lacks its DaemonSet."""
+        agent, or by an operator whose DaemonSet is missing."""
         if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
         without = "without a DaemonSet of Calico for Windows nodes"

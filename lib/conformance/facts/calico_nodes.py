@@ -39,10 +39,11 @@ def image_version(image: str) -> str | None:
 def versions(
     reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
 ) -> dict[str, Fact[str]]:
-    """Map each node to the version of Calico in its pod. If no node of its operating system has
-    such a pod, the DaemonSet's version counts. Without both it is unknown: the API shows no version
-    of Calico on Windows nodes where Calico runs as services, or in a process of the distribution.
-    ``cluster``: the version that Calico Enterprise is built on.
+    """Map each node to the version of Calico in its pod. If no node of the same operating system
+    has such a pod, the DaemonSet's version counts. Without pod and DaemonSet the version is
+    unknown: the API shows no version of Calico on Windows nodes where Calico runs as services, or
+    in a process of the distribution. ``cluster``: the version of Calico on which Calico Enterprise
+    is built.
     """
     there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(found.names)]
     having = {value_at(pod, "spec", "nodeName") for pod in there}
@@ -79,7 +80,8 @@ def _version(
 
 
 def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact[str]) -> Fact[str]:
-    """Return the version that an image of the node names, else the operator's version."""
+    """Return the version that an image of Calico's pod on the node names, else the operator's
+    version."""
     is_enterprise = edition(reading).value == "Calico Enterprise"
     for image, where in images:
         version = image_version(image)

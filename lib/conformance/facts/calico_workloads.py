@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one
-name alone.
+"""Calico's own DaemonSets, however they were installed. Owner, selector and command identify them,
+since names differ.
 
 On Linux the DaemonSet is ``calico-node``, or ``canal`` if flannel carries the pods' packets. On
 Windows the operator's and Calico's manifests call it ``calico-node-windows`` and give it the same
-labels. SIG-Windows' DaemonSet (cluster-api-provider-azure, templates/addons/windows/calico) has
-this name, but other labels and other containers, and an operator may exist that does not manage it.
+labels. SIG-Windows' DaemonSet (cluster-api-provider-azure, templates/addons/windows/calico) has the
+same name, but different labels and containers. A cluster with this DaemonSet may have an operator
+that does not manage it.
 """
 
 import re
@@ -51,8 +52,8 @@ class CalicoWorkloads:
 
     @property
     def felix_pods(self) -> str:
-        """Return the label selector of the pods on Windows: that of the DaemonSet, else that of the
-        operator's pods."""
+        """Return the label selector of Calico's pods on Windows: the DaemonSet's selector, else the
+        selector of the operator's pods."""
         labels = mapping_at(self.windows, "spec", "selector", "matchLabels") or {"k8s-app": WINDOWS}
         return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
@@ -78,7 +79,7 @@ def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
 
 
 def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
-    """Return the objects of all namespaces, those of Calico's usual namespaces first.
+    """Return the objects of all namespaces; objects of Calico's usual namespaces come first.
 
     If the user may not list all namespaces, only the objects of the usual namespaces are returned.
     """

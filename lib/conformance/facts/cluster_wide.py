@@ -59,7 +59,7 @@ class ClusterWide:
         self._systems = {node.name: str(node.os) for node in facts.nodes}
 
     def pods(self) -> dict[str, Fact[str]]:
-        """Return the operating system of the node of each pod that runs the cluster; ``no node`` if
+        """Map each pod that runs the cluster to its node's operating system, or to ``no node`` if
         the pod waits for a node."""
         found = {}
         for pod in filter(_whole, self._pods()):
@@ -70,8 +70,8 @@ class ClusterWide:
         return found
 
     def typha(self) -> dict[str, Fact[str]]:
-        """Return for each pod of Typha the Windows node it runs on; ``not on Windows`` also if it
-        is bound to a Windows node and not ready.
+        """Map each pod of Typha to the Windows node on which it runs. ``not on Windows`` includes a
+        pod that is bound to a Windows node but is not ready.
 
         Raise NotAboutThisCluster if there is no Typha.
         """
@@ -104,11 +104,11 @@ class ClusterWide:
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
-        """Return the number of ready pods on Linux nodes of kube-controllers, and of Typha and the
+        """Return the number of ready pods on Linux nodes: of kube-controllers, and of Typha and the
         API server if they are installed.
 
-        Every installation has kube-controllers. Control planes count: Calico's components tolerate
-        their taint, and pods that started before the first worker joined stay there.
+        Every installation has kube-controllers. Control-plane nodes count: Calico's components
+        tolerate their taint, and pods that started before the first worker joined stay there.
         """
         there = {CONTROLLERS: ""} | {
             obj["metadata"]["name"]: f"Deployment {space}/{obj['metadata']['name']}"
@@ -125,8 +125,8 @@ class ClusterWide:
         return found
 
     def typha_pods(self) -> dict[str, Fact[str]]:
-        """Return whether all wanted pods of Typha are ready on different nodes: ``all, each on a
-        node of its own``, or the count and nodes."""
+        """Return ``all, each on a node of its own`` if all desired pods of Typha are ready on
+        different nodes, else their count and nodes."""
         found = {}
         for obj in self._listed("apps/v1", "Deployment", "calico-system"):
             if obj["metadata"]["name"] == TYPHA:

@@ -41,8 +41,8 @@ def on_node(text: str) -> CniConfig:
     """Return the plugin and the IPAM of a node's concatenated configuration files; empty if there
     are no files, if they disagree, or if they are not JSON.
 
-    Only the first plugin of a list counts, which makes the interface; ``azure-vnet`` and the like
-    are types of plugins.
+    Only the first plugin of a list counts, since it makes the interface. The plugin is its
+    ``type``, such as ``azure-vnet``.
     """
     found = set[tuple[str, str]]()
     decoder = json.JSONDecoder()

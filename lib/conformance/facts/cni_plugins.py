@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the CNI plugin in a Windows host's configuration with that of the node's network."""
+"""Compares the CNI plugin in a Windows host's configuration with the plugin of the node's
+network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ class CniPlugins:
     def configured(self, node: str) -> dict[str, Announced]:
         """Return whether a host's CNI configuration names the plugin of the node's network.
 
-        It is unknown if this configuration is the only source that shows which network the node
-        has.
+        The fact is unknown if this configuration is the only source that shows the plugin of the
+        node's network.
         """
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni

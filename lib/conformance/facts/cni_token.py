@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out whether the token of Calico's CNI plugin on a Windows node has expired. The module
-judges nothing.
+"""Reads whether the token of Calico's CNI plugin on a Windows node has expired. The module judges
+nothing.
 
-calico-node has the token renewed long before it expires; otherwise pods stop starting after the
-expiry (calico#8577). A valid token is evidence of renewal only if calico-node has run for longer
-than a token is valid.
+calico-node renews the token long before it expires. Otherwise, no pod can start after the expiry
+(calico#8577). A valid token is evidence of renewal only if calico-node has run for longer than a
+token is valid.
 """
 
 from collections.abc import Sequence

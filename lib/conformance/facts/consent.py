@@ -12,7 +12,8 @@ VALUE = "allowed"
 
 
 def not_opted_in(kube: Kube) -> str:
-    """Return why no cluster-wide change may be made; empty if the owner has opted in.
+    """Return the reason why the run may make no cluster-wide change; empty if the owner has opted
+    in.
 
     Raise ApiUnreachable.
     """

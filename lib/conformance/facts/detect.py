@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown,
-never guessed."""
+"""Facts about a cluster, each with the place where it was read. A fact that cannot be read is
+unknown, never guessed."""
 
 import re
 from collections.abc import Sequence
@@ -146,10 +146,11 @@ def node_facts(node: Obj) -> NodeFacts:
 
 
 def _address(node: Obj) -> str:
-    """Return the first internal IPv4 address of a node, else the one that Calico announces, else an
-    external one.
+    """Return the first internal IPv4 address of a node, else the address that Calico announces,
+    else an external address.
 
-    If none of these is IPv4, return any of them; if there is none, return an empty string.
+    If none of these addresses is IPv4, return any address; if the node has no address, return an
+    empty string.
     """
     listed = list_at(node, "status", "addresses")
 
@@ -161,7 +162,8 @@ def _address(node: Obj) -> str:
 
 
 def _windows_build(kernel: str) -> tuple[int, int] | None:
-    """Return build and revision of ``10.0.20348.2762``; None: it has another form."""
+    """Return build and revision of a version such as ``10.0.20348.2762``; None for a text of
+    another form."""
     match = KERNEL.match(kernel)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -2,8 +2,8 @@
 """Diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved, Linux
 routes.
 
-The parts are independent: a part that cannot be read contains the reason, and never hides the
-failure itself.
+The parts are independent: a part that cannot be read contains the reason instead, and never hides
+the failure of the test.
 """
 
 import functools

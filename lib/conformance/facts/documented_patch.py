@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries the documented command that turns strict affinity on, as a dry run, which makes the server
-store nothing."""
+"""Tries the documented command that turns strict affinity on, as a dry run, so that the server
+stores nothing."""
 
 from dataclasses import dataclass
 
@@ -28,8 +28,9 @@ class DocumentedPatch:
 
     def tried(self) -> dict[str, Fact[str]]:
         """Return the server's answer to the command, and the value afterwards. Raise
-        MissingCapability if the run's user may not patch, or if the value is not already true: then
-        a server that stores the patch in spite of the dry run would change the cluster."""
+        MissingCapability if the run's user may not patch. Raise it also if the value is not yet
+        true, since a server that stores the patch in spite of the dry run would then change the
+        cluster."""
         if not self._is_on():
             raise MissingCapability(
                 "strict affinity is off, so that a trial of the patch would change it",

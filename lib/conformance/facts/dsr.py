@@ -5,11 +5,11 @@ Only sources of the process itself count: its command line (:mod:`conformance.fa
 the log in which kube-proxy or its start script repeats that line, and the arguments of its
 container. Two other sources do not count: the DaemonSet of sig-windows-tools names only a script,
 and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm writes ``enableDSR:
-false``. If a log or arguments do not name the flag, the setting is unknown: the start script or a
-configuration file may add it. With ``--config`` the flag has no effect, wherever it is set:
-kube-proxy replaces the values of its flags by the file, except logging and ``--hostname-override``
-(kubernetes cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in
-init_windows.go).
+false``. If log and arguments do not name the flag, the setting is unknown, since the start script
+or a configuration file may add it. With ``--config`` the flag has no effect, wherever it is set:
+kube-proxy replaces the values of its flags by the file's values, except for logging and
+``--hostname-override`` (kubernetes cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to
+the configuration in init_windows.go).
 """
 
 import re
@@ -33,26 +33,27 @@ without it (winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """Matches log lines that repeat kube-proxy's flags."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
-"""Lines of a log that show whether a file has the settings; kube-proxy logs its flags sorted by
-name, so this line precedes that of ``--enable-dsr``."""
+"""Matches log lines that show whether the settings are in a file. kube-proxy logs its flags sorted
+by name, so the line of ``--config`` precedes the line of ``--enable-dsr``."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings of false."""
 NAMESPACE = "kube-system"
 PREFIX = "kube-proxy"
 HEAD = 64 * 1024
-"""The number of bytes read from the beginning of a log, which shows kube-proxy's start."""
+"""The number of bytes that are read from the beginning of a log, where kube-proxy logs its
+start."""
 
 
 def enabled_in(text: str) -> bool | None:
-    """Return the value of ``--enable-dsr`` in a command line; its last occurrence counts. None: it
-    is not set, or has no effect because of ``--config``."""
+    """Return the value of ``--enable-dsr`` in a command line; the last occurrence counts. None: the
+    flag is not set, or has no effect because of ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 
 
 def configuration(line: str) -> str | None:
-    """Return the path of the configuration file that a kube-proxy command line names; None: it
-    names no file, so the flags count."""
+    """Return the path of the configuration file that a kube-proxy command line names; None: the
+    line names no file, so its flags count."""
     found = CONFIGURATION.search(line)
     return found["path"].strip() if found else None
 
@@ -88,8 +89,8 @@ def logged(log: str) -> bool | None:
 def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
     """Return the nodes; each Windows node gets the DSR setting of its kube-proxy.
 
-    The setting comes from the pod's log, else from its arguments; else it is unknown, with the
-    reason.
+    The setting comes from the pod's log, else from the pod's arguments. Without both sources it is
+    unknown, with the reason.
     """
     windows = [node.name for node in nodes if node.os == "windows"]
     try:

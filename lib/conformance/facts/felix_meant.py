@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows nodes on which Felix should run, whether or not it does: yes, no, or unknown for each
-node.
+"""The Windows nodes on which Felix should run: yes, no, or unknown for each node. Whether Felix
+really runs there is another question.
 
-If Felix should run on a node and does not, Calico is broken. If it should not run there, there is
-no Calico to judge. The API does not show this for a Felix that is a service (AKS' add-on, Calico's
-zip file) or a process of an agent (RKE2): then a read of the node decides
+If Felix should run on a node and does not, Calico is broken. If Felix should not run there, the
+node has no Calico to judge. If Felix is a service (AKS' add-on, Calico's zip file) or a process of
+an agent (RKE2), the API does not show this. In this case a reading of the node decides
 (:mod:`conformance.facts.node_readings`).
 """
 
@@ -24,7 +24,7 @@ WITHOUT = {
     "rke1": "RKE1 runs no Calico on Windows nodes",
     "k3s": "k3s brings no Calico to Windows nodes",
 }
-"""Platforms whose Windows nodes have no Calico, unless somebody installed it by hand."""
+"""Platforms whose Windows nodes have no Calico, unless an administrator installed it by hand."""
 TRACES = (ADDRESS, TUNNEL)
 """Annotations that a node gets from Calico if Calico is its network."""
 Fits = Callable[[str | None, Sequence[str]], bool]
@@ -34,13 +34,14 @@ FITS: dict[str, Fits] = {
     "Exists": lambda value, wanted: value is not None,
     "DoesNotExist": lambda value, wanted: value is None,
 }
-"""Map each operator of node selector terms to its test; comparisons of numbers are assumed to fit.
+"""Map each operator of node selector terms to its test; comparisons of numbers are assumed to be
+fulfilled.
 """
 
 
 def selects(daemonset: Obj | None, node: NodeFacts) -> bool:
-    """Return whether a DaemonSet of Calico on Windows selects a node, whose operating system is
-    known."""
+    """Return whether a DaemonSet of Calico on Windows selects a node, by the node's operating
+    system, labels and name."""
     spec = mapping_at(daemonset, "spec", "template", "spec")
     labels: dict[str, Any] = {"kubernetes.io/os": node.os, **node.labels}
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
@@ -67,18 +68,19 @@ def _holds(term: Obj, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FelixMeant:
-    """What a cluster's API shows about Felix on Windows nodes."""
+    """The data in a cluster's API about Felix on Windows nodes."""
 
     found: CalicoWorkloads
     pods: Mapping[str, str]
     """Map each node to the name of its pod of Calico."""
     unread: str
-    """Why Calico's workloads could not be read; empty if they could."""
+    """The reason why Calico's workloads could not be read; empty if they could be read."""
     installation: Obj | None
     blocks: Mapping[str, Sequence[str]]
     platform: str | None
     networked: str
-    """Why Calico certainly leaves annotations on each of its nodes; empty if it may leave none."""
+    """The reason why Calico certainly leaves annotations or blocks on each of its nodes; empty if
+    it may leave none."""
 
     def on(self, node: NodeFacts) -> Fact[bool]:
         """Return whether Felix should run on a Windows node."""
@@ -98,14 +100,14 @@ class FelixMeant:
     def _nothing_runs(self) -> str:
         """Return the text that no part of Calico runs in the cluster, apart from CRDs.
 
-        Empty if a part runs, or if that is not known.
+        Empty if a part runs, or if it is not known whether a part runs.
         """
         there = self.found.linux or self.found.windows or self.pods or self.unread
         return "" if there else "no DaemonSet and no pod of calico-node is in the cluster"
 
     def _trace(self, node: NodeFacts) -> str:
-        """Return the annotation that Calico has left on a node if nothing else shows Calico there;
-        empty: none."""
+        """Return the annotation or block that Calico has left on a node; empty if there is
+        neither."""
         if key := next((key for key in TRACES if key in node.annotations), ""):
             return f"annotation {key} of node {node.name}"
         return f"node {node.name} has a block" if node.name in self.blocks else ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of Felix on each node, and the source of each setting. Felix takes its environment
-first, then ``FelixConfiguration node.NAME``, then ``default`` (projectcalico/calico
+"""The settings of Felix on each node, and the source of each setting. The environment of Felix has
+precedence, then ``FelixConfiguration node.NAME``, then ``default`` (projectcalico/calico
 felix/config/config_params.go). k0s sets VNI and port of VXLAN by the environment, and has no
-FelixConfiguration. Environment and configurations of nodes are read once, when the run begins;
-FelixConfiguration default is read anew each time, since the suite changes it."""
+FelixConfiguration. The environment and the configurations of nodes are read once, when the run
+begins. FelixConfiguration default is read anew each time, since the suite changes it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -47,8 +47,9 @@ def overrides(
     configurations: Iterable[Obj],
     nodes: Iterable[NodeFacts],
 ) -> Overrides:
-    """Read the settings that override FelixConfiguration default on these nodes. ``configurations``
-    are all that exist, those of deleted nodes included."""
+    """Read the settings that override FelixConfiguration default on these nodes.
+    ``configurations``: all existing FelixConfigurations, including configurations of deleted
+    nodes."""
     reported: Overrides = {
         "linux": _environment(reading, found.linux, VARIABLES),
         "windows": _environment(reading, found.windows, VARIABLES),
@@ -81,8 +82,8 @@ def _environment(
 
 
 def ruled(overriding: Mapping[str, Mapping[str, Fact[str]]], field: str) -> str:
-    """Return the sources that override FelixConfiguration default for a field; empty if none
-    does."""
+    """Return the sources that override FelixConfiguration default for a field; empty if there are
+    none."""
     return " and ".join(
         dict.fromkeys([fields[field].source for fields in overriding.values() if field in fields])
     )
@@ -110,8 +111,8 @@ class FelixSettings:
         return found if all(ruling) else found | self._in_default(field)
 
     def _ruling(self, field: str, node: NodeFacts) -> Fact[str] | None:
-        """Return the setting that overrides FelixConfiguration default on a node; None: nothing
-        does."""
+        """Return the setting that overrides FelixConfiguration default on a node; None if there is
+        none."""
         places = (self.overriding.get(name, {}) for name in (node.os, f"{OF_NODE}{node.name}"))
         return next((fields[field] for fields in places if field in fields), None)
 

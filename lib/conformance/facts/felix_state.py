@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of Felix on some nodes, one line for each, for messages about failures there. Best
-effort, and no verdict: a state that cannot be read is replaced by the reason."""
+"""The state of Felix on some nodes, one line for each node, for messages about failures on these
+nodes. It is no verdict: if a state cannot be read, the line has the reason instead."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ SHOWN = 160
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0
-"""s. A restart at least this long ago has nothing to do with present observations."""
+"""s. A restart at least this long ago does not explain present observations."""
 MANY = 2
 """The number of restarts during a run that cannot be an accident."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")
@@ -35,9 +35,9 @@ def felix_on(
     """Return ``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for
     each node.
 
-    ``seconds``: how far back its log is read for the newest line that is a warning or worse.
-    ``unwell_only``: leave out nodes where Felix is ready and has not restarted lately, or runs in
-    no pod.
+    ``seconds``: the last part of Felix' log that is searched for the newest line that is a warning
+    or worse. ``unwell_only``: leave out nodes where Felix is ready and has not restarted lately, or
+    runs in no pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     return [
@@ -52,7 +52,7 @@ class FelixPodState:
     """Felix in its pod on one node."""
 
     runs: bool
-    """The container runs, and is ready."""
+    """True if the container runs and is ready."""
     told: str
     """The state in words: ``felix CrashLoopBackOff, 10 restarts``."""
     restarts: int
@@ -60,8 +60,8 @@ class FelixPodState:
 
 
 def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
-    """Map each node to its Felix, from these pods of calico-node. If a node has several, the pod
-    that stays counts."""
+    """Map each node to the state of its Felix, from these pods of calico-node. If a node has
+    several pods, a pod that is not being deleted counts."""
     found: dict[str, FelixPodState] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
         status = _status(pod)
@@ -75,9 +75,9 @@ def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
 def felix_down(
     pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the nodes on which Felix has one of these pods and does not run, each with the state
-    of Felix. ``before``: the restarts of Felix when the run began. A Felix that has restarted twice
-    since then counts as not running.
+    """Return the nodes that have one of these pods and on which Felix does not run, each with the
+    state of Felix. ``before``: the number of restarts of Felix when the run began. If Felix has
+    restarted twice since then, it counts as not running.
     """
     return {
         node: one.told
@@ -111,8 +111,8 @@ def _container(pod: Obj) -> str:
 
 
 def _state(pod: Obj) -> str:
-    """Return ``Ready``, or what the pod's ordinary containers do; its init containers, which have
-    ended, are left out."""
+    """Return ``Ready``, or the state of the pod's ordinary containers; the init containers, which
+    have ended, do not count."""
     return pod_state({**pod, "status": {**mapping_at(pod, "status"), "initContainerStatuses": []}})
 
 
@@ -123,7 +123,8 @@ def _started(pod: Obj) -> datetime | None:
 
 
 def _status(pod: Obj) -> Obj:
-    """Return the status of the container that runs Felix; empty if none has such a name."""
+    """Return the status of the container that runs Felix; empty if the pod has no such
+    container."""
     return next(
         (
             each

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads which block of addresses each Windows node without pods has, before the run creates pods.
+"""Reads the block of addresses of each Windows node without pods, before the run creates pods.
 
-The first pod on a node also gets the node a block if it has none. Afterwards nothing would show
+If a node has no block, IPAM gives it a block for its first pod. Afterwards nothing would show
 whether the block or the pod came first.
 """
 
@@ -60,7 +60,8 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
 
 
 def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
-    """Return what a node lacks if it has these blocks by its affinities."""
+    """Return the missing items of a node (block, reservations, annotation). ``blocks``: the blocks
+    of the node's affinities."""
     there = [block["spec"] for block in blocks if affine(block) == node.name]
     lacks = {
         "no block": not there,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The identity of the cluster, and the versions of Calico and related software on each node.
 
-For reports only: no verdict depends on it, and data that may not be read is left out and named.
+They are for reports only: no verdict depends on them. Reports leave out data that the run may not
+read, and name it.
 """
 
 from collections.abc import Iterator
@@ -39,8 +40,8 @@ def installed(kube: Kube) -> Installed:
 
 
 def components(pods: list[Obj]) -> tuple[Component, ...]:
-    """Return a component for each image that a container of a known workload ran, with the
-    nodes."""
+    """Return a component for each image that a container of a known workload ran, with the nodes on
+    which it ran."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for pod in pods:
         workload = owner(pod)

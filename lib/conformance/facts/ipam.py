@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about Windows nodes from IPAM's objects and pods' addresses, by name. The module judges
-nothing."""
+"""Facts about Windows nodes, by name, from the objects of IPAM and the addresses of pods. The
+module judges nothing."""
 
 import ipaddress
 from collections import Counter
@@ -33,7 +33,7 @@ class OwnBlock(NamedTuple):
 
     cidr: str
     capacity: int
-    """The number of addresses that it leaves to pods."""
+    """The number of addresses of the block that pods can get."""
     free: int
     """The number of these addresses that are free."""
 
@@ -47,7 +47,7 @@ class IpamFacts:
     change."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
-    """The only IPAM with blocks; with another plugin, an empty result would show nothing."""
+    """The only IPAM with blocks; with another plugin, an empty result would be no evidence."""
 
     calico: CalicoObjects
 
@@ -65,8 +65,8 @@ class IpamFacts:
         """Return the number of a node's blocks: ``one block``, ``no block``, or the blocks and
         their faults.
 
-        Confirmed affinities count.  Each needs an IPAMBlock that belongs to the node, and no other
-        node may have the same block.
+        Confirmed affinities count. Each affinity needs an IPAMBlock that belongs to the node, and
+        no other node may have the same block.
         """
         claimed, source = self._claimed(node)
         others = {
@@ -101,8 +101,8 @@ class IpamFacts:
         }
 
     def places(self, node: str) -> dict[str, Fact[str]]:
-        """Return for every pod of a node ``own block`` if its address lies in a block of the node,
-        else the address."""
+        """Map every pod of a node to ``own block`` if its address lies in a block of the node, else
+        to the address."""
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
         listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
@@ -117,8 +117,8 @@ class IpamFacts:
         )
 
     def known(self, node: str) -> dict[str, Fact[str]]:
-        """Return for every pod of a node ``in a block`` if its address lies in any block of this
-        cluster, else the address."""
+        """Map every pod of a node to ``in a block`` if its address lies in any block of this
+        cluster, else to the address."""
         blocks, api = self.calico.listed("IPAMBlock")
         cidrs = [
             Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
@@ -132,8 +132,8 @@ class IpamFacts:
         )
 
     def room(self, node: str) -> dict[str, Fact[str]]:
-        """Return ``fits`` if the kubelet's limit of pods fits into the node's blocks, else both
-        numbers."""
+        """Return ``fits`` if the node's blocks have enough addresses for the kubelet's limit of
+        pods, else both numbers."""
         pods = value_at(self.calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
@@ -160,7 +160,7 @@ class IpamFacts:
 
     def vacant(self) -> Counter[str]:
         """Return the number of free addresses in each node's blocks. The key "" has the number of
-        free addresses of the pools that belong to no node's block."""
+        free addresses that belong to a pool but to no node's block."""
         pools = self.calico.pool_cidrs().values()
         free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
         for block in self.calico.listed("IPAMBlock")[0]:
@@ -169,18 +169,18 @@ class IpamFacts:
         return free
 
     def owner(self, address: str) -> str:
-        """Return the node whose block has an address; empty: none."""
+        """Return the node whose block contains an address; empty if no block contains it."""
         blocks, _ = self.calico.listed("IPAMBlock")
         there = ipaddress.ip_address(address)
         own = (block for block in blocks if there in ipaddress.ip_network(block["spec"]["cidr"]))
         return next(map(affine, own), "")
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
-        """Return for every pod of a node ``not reserved``, or its address and the reservation it
-        violates.
+        """Map every pod of a node to ``not reserved``, or to its address and the reservation that
+        it violates.
 
-        The first three and the last address of a Windows node's block are reserved, and the
-        addresses of an IPReservation that is older than the pod.
+        Reserved are the first three addresses and the last address of a Windows node's block, and
+        the addresses of each IPReservation that is older than the pod.
         """
         blocks, source = self._blocks(node)
         kept = {
@@ -235,7 +235,7 @@ class IpamFacts:
         """Map the CIDR of each confirmed affinity of a node to the fault of its block; an empty
         text: no fault.
 
-        The second value is the place where this was read.
+        The second value is the place where the affinities were read.
         """
         affinities, where = self.calico.listed("BlockAffinity")
         blocks, api = self.calico.listed("IPAMBlock")
@@ -254,7 +254,7 @@ class IpamFacts:
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
-        """Return the node's IPv4 blocks without a fault, and where they were read."""
+        """Return the node's IPv4 blocks that have no fault, and the place where they were read."""
         claimed, source = self._claimed(node)
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
         blocks, _ = self.calico.listed("IPAMBlock")
@@ -280,7 +280,7 @@ def affine(block: Obj) -> str:
 
 def reservations(spec: Obj) -> list[str]:
     """Return the addresses of a block that are reserved for Windows: the first three and the last
-    as ``first``, ``second``, ``third`` and ``last``, others as ``number 17``."""
+    as ``first``, ``second``, ``third`` and ``last``, other addresses as ``number 17``."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

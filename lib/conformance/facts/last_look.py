@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last check of a run: errors and panics since the run began, in the logs of Felix, CNI,
-kube-proxy and Typha on the nodes that the run decided on.
+"""The last check of a run: errors and panics since its beginning, in the logs of Felix, the CNI
+plugin, kube-proxy and Typha, on the nodes that the run covers.
 
-The results are notes, and never a verdict: software logs errors that nobody notices, and disruptive
-tests make it log some. Requests, bytes and seconds are limited. The CNI plugin's own log is a file
-of its node, read by a command in the node's calico-node pod.
+The results are notes and never verdicts: software logs errors that nobody notices, and disruptive
+tests cause errors in logs. Requests, bytes and seconds are limited. The CNI plugin's log is a file
+on each node; a command in the node's calico-node pod reads it.
 """
 
 import re
@@ -51,14 +51,15 @@ PRINT: dict[OS, str] = {
     "linux": "tail /var/log/calico/cni/cni.log",
     "windows": r"powershell Get-Content -Tail 10 C:\var\log\calico\cni\cni.log",
 }
-"""Commands that print the log. They are for people: if a CNI configuration sets another
-``log_file_path``, the reader of the command must know this."""
+"""Commands that print the CNI plugin's log, for people. If a CNI configuration sets another
+``log_file_path``, the reader must change the command."""
 CniLog = Callable[[Obj, str, OS, datetime, float], str]
 """Returns the CNI plugin's log on the node of a pod of Felix. The arguments are the pod, its
-container, the node's operating system, since when, and within how many seconds. Raises SuiteError.
+container, the node's operating system, the time since which lines count, and the time limit in
+seconds. Raises SuiteError.
 """
 NOTES = 6
-"""Maximum number of notes about logs; the rest is only counted."""
+"""Maximum number of notes about logs; further notes are only counted."""
 SHOWN = 160
 """The number of characters of a line that are shown."""
 
@@ -72,9 +73,10 @@ class _Log:
     container: str
     node: str
     previous: bool = False
-    """The log belongs to the container before its last restart."""
+    """True if the log belongs to the container before its last restart."""
     felix: Obj | None = None
-    """The pod of Felix on whose node the CNI plugin wrote this log; None: it is a container's log.
+    """The pod of Felix on whose node the CNI plugin wrote this log; None for the log of a
+    container.
     """
 
     @property
@@ -97,8 +99,8 @@ def last_look(
     kube: Kube, nodes: Collection[str], seconds: float, cni_log: CniLog | None
 ) -> list[str]:
     """Return a note for each log with errors or panics in the last ``seconds``, panics first, and
-    then a note for each log that could not be read. ``cni_log``: None in a run that executes
-    nothing in pods.
+    then a note for each log that could not be read. ``cni_log``: None in a run that executes no
+    commands in pods.
     """
     pods, unread = _pods(kube, nodes)
     since = datetime.now(UTC) - timedelta(seconds=seconds)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of the Windows nodes themselves; in a run each node is read once, by whichever process
-needs it first.
+"""Readings of the Windows nodes themselves. In a run, the process that first needs a node's
+readings reads the node, once.
 
-The API shows nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of
-an agent (RKE2), names no update of Windows, and shows no command line of a kube-proxy that is
+The API shows no Calico that runs as services (on AKS, or installed by hand) or as processes of an
+agent (RKE2). It also shows neither updates of Windows nor the command line of a kube-proxy that is
 started on the host. A HostProcess pod on the node reads these. A fact that cannot be read keeps its
-value, with the reason, and decides nothing. For kube-proxy the command line counts: an absent flag
-has its default, which is off in every release (kubernetes pkg/proxy/winkernel). If ``--config``
-names a file, only the file counts, whatever the other flags (:mod:`conformance.facts.dsr`).
+value, with the reason, and decides nothing. For kube-proxy the command line counts: the default of
+an absent flag is off in every release (kubernetes pkg/proxy/winkernel). If ``--config`` names a
+file, only the file counts, whatever the other flags are (:mod:`conformance.facts.dsr`).
 """
 
 import threading
@@ -33,8 +33,8 @@ CNIS = {
 """Map the type in a CNI configuration to its name in the catalog; other types (``win-bridge``) keep
 their own names."""
 PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
-"""Map the type of an HNS network to the plane; Azure's L2Tunnel rewrites addresses as L2Bridge
-does."""
+"""Map the type of an HNS network to ``overlay`` or ``l2bridge``; Azure's L2Tunnel rewrites
+addresses as L2Bridge does."""
 BY_HAND = "\\calicowindows\\"
 """A part of the path of Calico's program if Calico's scripts installed it as services."""
 SERVICE = "CalicoFelix"
@@ -52,7 +52,8 @@ LEARNT = ("felix", *OF_A_NODE, LOOKED)
 class Hosts(Protocol):
     """The hosts of nodes, in the form in which facts read them (``conformance.probe.host.Hosts``).
 
-    Every method raises ProbeBroken, and MissingCapability if nothing can be read on the node.
+    Every method raises ProbeBroken if a read fails, and MissingCapability if nothing can be read on
+    the node.
     """
 
     def linux(self, node: str) -> LinuxFacts:
@@ -71,7 +72,7 @@ class Hosts(Protocol):
         """Return the BGP state of a Windows node."""
 
     def cni_tokens(self, node: str) -> Sequence[datetime | None]:
-        """Return when the tokens of Calico's CNI plugin end."""
+        """Return the times at which the tokens of Calico's CNI plugin expire."""
 
     def cni_configuration(self, node: str) -> str:
         """Return the text of all CNI configurations."""
@@ -104,10 +105,10 @@ class NodeReadings:
         learn: Callable[[str, str, Fact[Any]], object],
         learnt: Callable[[str], Mapping[str, Fact[Any]]] = lambda name: {},
     ) -> None:
-        """Set up the readings. ``facts`` returns all that is known by now.
+        """Set up the readings. ``facts`` returns all facts that are known by now.
 
-        ``learn`` receives each new fact by its name and node; ``learnt`` takes over the facts of
-        that name that the run's other processes have found out.
+        ``learn`` receives each new fact by its name and node; ``learnt`` returns the facts of a
+        name that the run's other processes have read.
         """
         self._facts = facts
         self._learn = learn
@@ -192,7 +193,7 @@ class NodeReadings:
     def _read_felix(self, node: str, path: str, hosts: Hosts) -> None:
         """Find out whether Felix should run on a node, if the API does not show it.
 
-        A node on which Calico was once the network, and no longer runs, is left to PLAT-14.
+        A node on which Calico was the network but no longer runs is left to claim PLAT-14.
         """
         own = self._node(node)
         if own.felix is None or own.felix.known:
@@ -264,7 +265,7 @@ def source_vip(node: str, hosts: Hosts) -> Fact[str]:
 
 
 def was_read_on_node(fact: Fact[bool]) -> bool:
-    """Return whether a HostProcess pod of the node read the fact, so that more can be read
+    """Return whether a HostProcess pod of the node read the fact, so that further facts can be read
     there."""
     return fact.source.startswith(COMMAND_LINE)
 
@@ -282,8 +283,8 @@ def _unread(error: SuiteError) -> str:
 
 
 def _found(value: str | None, where: str, before: Fact[Any], error: SuiteError | None) -> Fact[Any]:
-    """Return the value that was read on a node. Without a value, the source says why it was unknown
-    before, and why this read failed."""
+    """Return the value that was read on a node. Without a value, the fact's source has the reason
+    why it was unknown before, and why this read failed."""
     if value:
         return Fact(value, where)
     return Fact(None, f"{before.source}; {_unread(error) if error else where}")

@@ -29,12 +29,12 @@ class NotOnWindows:
     calico: CalicoObjects
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
-        """Return a node's public key of WireGuard, or ``none``. Raise MissingCapability if Linux
-        nodes have no key either."""
+        """Return a node's public key of WireGuard, or ``none``. Raise MissingCapability if no Linux
+        node has a key."""
         felix, api = self.calico.listed("FelixConfiguration")
         ruling = self.calico.facts.felix_overrides.get("linux", {}).get("wireguardEnabled")
         enabled = [value_at(obj, "spec", "wireguardEnabled") for obj in felix]
-        if ruling:  # the environment overrides every FelixConfiguration
+        if ruling:  # Felix' environment overrides every FelixConfiguration
             enabled = [is_on(ruling.value)]
         if not any(enabled):
             raise NotObservable(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
@@ -61,7 +61,7 @@ class NotOnWindows:
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Return the IPv6 addresses of a node's pods and in its annotations, or ``none``. Raise
-        MissingCapability if Linux pods have none either."""
+        MissingCapability if no Linux node has any."""
         by_node: dict[str, list[Obj]] = {}
         for pod in self.calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):

@@ -26,7 +26,7 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 IP_POOLS_ONLY = "IPPoolsOnly"
 """The default of natOutgoingExclusions."""
 SELECTORS = ("nodeSelector", "namespaceSelector")
-"""Fields of an IPPool that select the nodes and the namespaces with pods that may use it."""
+"""Fields of an IPPool that select the nodes and the namespaces whose pods may use the pool."""
 
 
 @dataclass
@@ -166,8 +166,8 @@ class CalicoObjects:
         return found
 
     def shapes(self) -> dict[str, Fact[str]]:
-        """Return every enabled IPv4 pool's encapsulation together with BGP: ``VXLAN with BGP
-        disabled`` and the like."""
+        """Return every enabled IPv4 pool's encapsulation together with BGP, such as ``VXLAN with
+        BGP disabled``."""
         bgp = self.bgp()["BGP"]
         if bgp.value is None:
             return {"BGP": bgp}
@@ -190,7 +190,7 @@ class CalicoObjects:
     def pool_kinds(self) -> dict[str, Fact[list[str]]]:
         """Return the kinds of IPv4 pools in the cluster: ``VXLAN``, ``IPIP``, ``no encapsulation``.
 
-        Enabled pools count, and disabled pools from which nodes still have blocks.
+        Enabled pools count, and also disabled pools from which nodes still have blocks.
         """
         pools, api = self.listed("IPPool")
         blocks = [
@@ -224,8 +224,8 @@ class CalicoObjects:
         return {"the network": Fact(mode.value, mode.source)}
 
     def bgp(self) -> dict[str, Fact[str]]:
-        """Return whether BGP is ``Enabled`` or ``Disabled``: by the Installation, else
-        calico-config, else the mesh."""
+        """Return whether BGP is ``Enabled`` or ``Disabled``, according to the Installation, else
+        calico-config, else the mesh setting."""
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
             value = value_at(installation, "spec", "calicoNetwork", "bgp")
@@ -260,8 +260,8 @@ class CalicoObjects:
         return Fact(str(value), where) if value else Fact(IP_POOLS_ONLY, f"the default: no {where}")
 
     def mtu(self) -> Fact[int]:
-        """Return the MTU that is configured for pods. Unknown: none is configured, and Calico
-        detects it."""
+        """Return the MTU that is configured for pods. It is unknown if none is configured, so that
+        Calico detects it."""
         ruling = self.facts.felix_overrides.get("linux", {}).get("vxlanMTU")
         found: dict[str, object] = {ruling.source: ruling.value} if ruling else {}
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
@@ -314,7 +314,7 @@ class CalicoObjects:
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
         """Return whether a node announces ``an address`` or ``none``. Only the host, which may have
-        many addresses, shows whether the address is its own."""
+        many addresses, shows whether the announced address is the node's own."""
         reported = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
@@ -342,10 +342,10 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """Return the node whose address is the next hop to the pods of ``owner``, if that is a
+        """Return the node whose address is the next hop to the pods of ``owner``, if this is a
         third node.
 
-        Empty if it is not, or if a BGPPeer sets the next hop.
+        Empty if the next hop is no third node, or if a BGPPeer sets the next hop.
         """
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
@@ -374,7 +374,7 @@ class CalicoObjects:
         return {"IPAM's strictAffinity": Fact(None, f"neither {V3} nor {CRD} is served")}
 
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
-        """Return the confirmed blocks of every Windows node, or ``of_all`` nodes."""
+        """Return the confirmed blocks of every Windows node; with ``of_all``, of every node."""
         affinities, api = self.listed("BlockAffinity")
         names = [
             node.name for node in (self.facts.nodes if of_all else self.facts.by_os("windows"))
@@ -390,7 +390,7 @@ class CalicoObjects:
         }
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
-        """Return for every pod of a node ``in its node's podCIDR`` if its address lies there, else
+        """Map every pod of a node to ``in its node's podCIDR`` if its address lies there, else to
         the address."""
         spec = self.kube.get("v1", "Node", node)["spec"]
         cidrs = [
@@ -459,7 +459,7 @@ class CalicoObjects:
 
 
 def address_of(node: NodeFacts) -> str:
-    """Return the address that a node announces to others; empty: none."""
+    """Return the address that a node announces to other nodes; empty if it announces none."""
     return node.annotations.get(ADDRESS, "").partition("/")[0]
 
 

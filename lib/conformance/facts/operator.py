@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about Calico's operator and Windows nodes: its settings, its status, and what it installed.
-The module judges nothing."""
+"""Facts about Calico's operator and Windows nodes: its settings, its status, and the objects that
+it installed. The module judges nothing."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ class OperatorFacts:
     def _absent_endpoint(self) -> list[str]:
         """Return the keys that are missing from the ConfigMap with the API server's address.
 
-        Raise MissingCapability if it cannot be read.
+        Raise MissingCapability if the ConfigMap cannot be read.
         """
         label = "ConfigMap kubernetes-services-endpoint"
         config = self._reading.one(
@@ -71,8 +71,8 @@ class OperatorFacts:
         }
 
     def outcome(self) -> dict[str, Fact[str]]:
-        """Return the state of Calico on Windows: TigeraStatus calico-windows, and ready pods of the
-        DaemonSet."""
+        """Return the state of Calico on Windows: TigeraStatus calico-windows, and the number of
+        ready pods of the DaemonSet."""
         reported = tigera_status(self._reading)
         if reported.value is None or WINDOWS not in reported.source:
             reported = Fact(None if reported.value is None else "none", reported.source)
@@ -90,8 +90,8 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """Return the DaemonSet's shape on Windows: ``as rendered``, or the differences; additional
-        containers do not count."""
+        """Return the fields of the DaemonSet on Windows: ``as rendered`` by the operator, or the
+        difference. Additional containers do not count."""
         daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(
@@ -145,7 +145,7 @@ class OperatorFacts:
 
 
 def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:
-    """Return for each IPv4 pool ``as demanded`` if its encapsulation is as required, else the
+    """Map each IPv4 pool to ``as demanded`` if the operator accepts its encapsulation, else to the
     encapsulation."""
     found = {}
     for pool in pools:

@@ -35,8 +35,8 @@ def own_pod(kube: Kube, facts: Facts, environ: Mapping[str, str]) -> OwnPod:
 
 
 def _overlay(kube: Kube, address: str) -> str:
-    """Return why the path from a pod's address to the API server may cross the overlay; empty: it
-    certainly does not.
+    """Return the reason why the path from a pod's address to the API server may cross the overlay;
+    empty if it certainly does not.
 
     Traffic between nodes' own addresses does not use the overlay. Answers do not use it either if
     natOutgoing of the pool has replaced the pod's address by the node's.

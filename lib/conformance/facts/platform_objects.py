@@ -60,13 +60,13 @@ class PlatformObjects:
         }
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
-        """Return flannel's annotation that says that flannel manages a node by the Kubernetes API:
-        ``true``."""
+        """Return flannel's annotation that is ``true`` if flannel manages a node by the Kubernetes
+        API."""
         return self._flannel(node, "kube-subnet-manager")
 
     def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
-        """Return one of flannel's annotations of a node; ``not set`` if the node has none, as with
-        flannel's data in etcd."""
+        """Return one of flannel's annotations of a node; ``not set`` if the node has none, for
+        example because flannel keeps its data in etcd."""
         key = f"{FLANNEL}/{name}"
         return {
             f"flannel's {name} on node {node}": Fact(

@@ -34,17 +34,17 @@ MARKS: dict[str, tuple[str, str]] = {
     ),
 }
 """Map each platform to the mark that it always has, and to further marks of which at least one is
-required, because a single mark may come from elsewhere. EKS Distro, from which others build
+required, because a single mark may come from elsewhere. EKS Distro, from which other vendors build
 clusters, has EKS' versions (aws/eks-distro projects/kubernetes/kubernetes/build/lib/version.sh).
-Google's clusters on other clouds have ``-gke.`` as well. Virtual nodes bring Azure's labels to any
-cluster. OpenShift's CRDs can be installed anywhere. The builds of Kubernetes by RKE2 and k3s run
-nowhere else."""
+Google's clusters on other clouds also have ``-gke.``. Virtual nodes bring Azure's labels into
+clusters of any platform. OpenShift's CRDs can be installed anywhere. The builds of Kubernetes by
+RKE2 and k3s run nowhere else."""
 BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"), ("gce://", "gce"))
-"""Map the providerID of nodes to the platform. The last three entries mean self-managed on that
-cloud, if no mark above shows the cloud's own service."""
+"""Map the providerID of nodes to the platform. The last three entries mean a self-managed cluster
+on that cloud, if no mark of the cloud's own service is there."""
 VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
-"""Labels of virtual nodes, which stand for machines of a cloud service: those of Azure Container
-Instances and of Fargate."""
+"""Labels of virtual nodes, which stand for machines of a cloud service: Azure Container Instances
+and Fargate."""
 PROVIDERS = {
     "EKS": "eks",
     "AKS": "aks",
@@ -53,8 +53,8 @@ PROVIDERS = {
     "RKE2": "rke2",
     "DockerEnterprise": "mke",
 }
-"""Values of ``Installation.spec.kubernetesProvider``; the operator cannot detect AKS, so its user
-sets that value."""
+"""Values of ``Installation.spec.kubernetesProvider``; the operator cannot detect AKS, so the user
+sets the value for AKS."""
 
 
 def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[str]:
@@ -62,7 +62,7 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
     ``kind``, ``mke``, or a cloud (``aws``, ``azure``, ``gce``) on which the cluster is
     self-managed.
 
-    Return ``self-managed`` if none of their marks is there, although all places with marks could be
+    Return ``self-managed`` if no platform's mark is there, although all places with marks could be
     read.
     """
     provider = value_at(reading.one(*INSTALLATION), "spec", "kubernetesProvider")
@@ -88,8 +88,8 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 
 
 def virtual(meta: Obj) -> str:
-    """Return the label that marks a virtual node, which stands for a cloud service's machines;
-    empty: the node is a machine."""
+    """Return the label that marks a virtual node, which stands for machines of a cloud service;
+    empty if the node is a machine."""
     labels = mapping_at(meta, "labels")
     return next(
         (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value), ""

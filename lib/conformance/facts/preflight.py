@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """All reasons that make a run impossible, listed at once.
 
-They are a missing right to read, an unsupported platform, and a cluster without Linux nodes,
-Windows nodes or Calico.
+The reasons are: a missing right to read, an unsupported platform, and a cluster without usable
+Linux nodes, Windows nodes or Calico.
 
-Conditions that are claims (strict affinity, IPIP, build numbers ...) are not checked here: they run
-as claims.
+Conditions that are claims (strict affinity, IPIP, build numbers ...) are not checked here: tests
+decide them.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,8 +32,8 @@ def preflight(
     rights: Sequence[Right] = READING,
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
-    """Raise ClusterUnusable with every reason. ``unusable`` returns why a node cannot take pods, ""
-    if it can."""
+    """Raise ClusterUnusable with every reason. ``unusable`` returns why a node cannot take pods;
+    empty if the node can."""
     reasons = lacking_rights(kube, rights)
     if facts.platform.value == "openshift":
         reasons.append(OPENSHIFT)
@@ -71,8 +71,8 @@ def _named(node: NodeFacts) -> str:
 
 
 def _no_felix(nodes: Sequence[NodeFacts]) -> str:
-    """Return a line which says that Calico should run on no Windows node, and what was searched
-    for."""
+    """Return the reason that Calico should run on no Windows node, with the signs of Calico that
+    were searched for."""
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     return (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads objects for facts: each read returns an object, or None and why it could not be read. A
-missing right is no error here."""
+"""Reads objects for facts: each read returns an object, or None with the reason. A missing right is
+no error here."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -24,7 +24,8 @@ def required(what: str, verb: str, read: Callable[[], T]) -> T:
 
 
 class Reading:
-    """The reads of a detection, each made once.  ``why`` collects what could not be read."""
+    """The reads of a detection, each made once. ``why`` maps objects that could not be read to the
+    reasons."""
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
@@ -35,7 +36,7 @@ class Reading:
     def one(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """Return one object, or None; then :meth:`reason` says why."""
+        """Return one object, or None; in this case :meth:`reason` returns the reason."""
         key = (api_version, kind, name, namespace or "")
         if key not in self._objects:
             self._objects[key] = self._read(
@@ -44,7 +45,7 @@ class Reading:
         return self._objects[key]
 
     def all(self, api_version: str, kind: str, namespace: str | None = None) -> list[Obj]:
-        """Return all objects of a kind; none when they cannot be read."""
+        """Return all objects of a kind; an empty list if they cannot be read."""
         key = (api_version, kind, namespace or "")
         if key not in self._lists:
             self._lists[key] = (

@@ -2,7 +2,7 @@
 """The commands that repair a cluster, in the form for this cluster: for the operator, the v3 API,
 or calicoctl.
 
-They are only text for messages: nothing here is ever run.
+They are only texts for messages: the suite never runs them.
 """
 
 import json
@@ -23,8 +23,8 @@ Windows nodes."""
 
 
 class Remedies:
-    """Commands for one cluster. An operator may manage Calico on Linux only, and with it the pools
-    and BGP."""
+    """Commands for one cluster. An operator that manages Calico only on Linux also manages the
+    pools and BGP."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube
@@ -64,7 +64,7 @@ class Remedies:
         return self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
 
     def modes(self) -> str:
-        """Return the command that brings pools and BGP into a combination that Windows supports."""
+        """Return the command that sets pools and BGP to a combination that Windows supports."""
         return f"use VXLAN throughout: {self.encapsulation()}; and {self.bgp_disabled()}"
 
     def bgp_disabled(self) -> str:

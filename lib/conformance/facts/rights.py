@@ -72,8 +72,9 @@ POLICIES: tuple[Right, ...] = (
         for verb in verbs
     ),
 )  # fmt: skip
-"""The rights that tests of policies need besides pods (role standard).  Calico's policies are
-created by POST, and replaced by PUT if this run created them: its API server does not apply."""
+"""The rights that tests of policies need besides pods (role standard). Calico's policies are
+created by POST, and replaced by PUT if this run created them, since Calico's API server does not
+support server-side apply."""
 
 CALICOCTL: tuple[Right, ...] = tuple(
     Right(
@@ -89,7 +90,8 @@ CALICOCTL: tuple[Right, ...] = tuple(
     for verb in ("create", "update", "delete")
 )
 """The rights that --calicoctl needs if projectcalico.org/v3 is not served (role calicoctl, together
-with another role): calicoctl has the rights of its user. Its right to read is part of every role.
+with another role), since calicoctl has the rights of its user. The right to read is part of every
+role.
 """
 
 DISRUPTING: tuple[Right, ...] = (
@@ -104,9 +106,9 @@ DISRUPTING: tuple[Right, ...] = (
     Right("patch", "felixconfigurations", "crd.projectcalico.org",
           needed_for="put Calico's settings back while its API server is away"),
 )  # fmt: skip
-"""The rights of tests that change more than the run's own namespaces (role disruptive).  Run lock
-and journal need a Role in the suite's own namespace, which manifests/rbac creates: cluster-wide,
-those verbs reach leader elections, too."""
+"""The rights of tests that change more than the run's own namespaces (role disruptive). Run lock
+and journal need a Role in the suite's own namespace, which manifests/rbac creates. Granted
+cluster-wide, these verbs would also allow changes of leader elections."""
 
 BACKENDS: tuple[Right, ...] = (
     *(
@@ -115,7 +117,7 @@ BACKENDS: tuple[Right, ...] = (
     ),
     Right("patch", "pods/status", needed_for="let a pod of its own become ready and unready"),
 )
-"""The rights of tests that themselves write which pods are behind a Service (role
+"""The rights of tests that themselves write the EndpointSlices of a Service (role
 service-backends)."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {
@@ -124,7 +126,7 @@ NEEDS: Mapping[str, tuple[Right, ...]] = {
     "policies": POLICIES,
     "disruption": DISRUPTING,
 }
-"""Each need of tests, with the rights it requires."""
+"""Map each need of tests to the rights that it requires."""
 OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
     "pools": tuple(
         Right(verb, "ippools", "projectcalico.org", needed_for="make a disabled pool and remove it")
@@ -190,7 +192,7 @@ def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
 WHOLE_CLUSTER = frozenset(
     {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
 )
-"""The resources without a namespace, among those that tests write."""
+"""The resources without a namespace that tests write."""
 
 
 def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:

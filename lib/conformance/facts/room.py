@@ -2,8 +2,8 @@
 """The room that Windows nodes have left for pods.
 
 A node is limited by the kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a
-Windows node (of which four addresses are reserved) and memory. A limit that cannot be read does not
-count.
+Windows node (of which four addresses are reserved) and memory. A limit that cannot be read is
+ignored.
 """
 
 import re
@@ -22,8 +22,9 @@ LARGEST = 60
 """The number of addresses for pods in the /26 block that a Windows node without a block will get.
 """
 VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
-"""The extended resource of EKS' Windows nodes, one for each pod's address. It is the limit of these
-nodes, not max-pods, which is 110 (aws/containers-roadmap#481)."""
+"""The extended resource of EKS' Windows nodes, one unit for each pod's address. This resource
+limits the number of pods on these nodes, not max-pods, which is 110
+(aws/containers-roadmap#481)."""
 _QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
 _UNITS = {
     "": 1,
@@ -52,8 +53,8 @@ class Room:
 
 
 def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
-    """Return the ready Windows nodes with the room that they have left; empty if pods may not be
-    listed."""
+    """Map each ready Windows node to the room that it has left; empty if the run may not list
+    pods."""
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
         nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}

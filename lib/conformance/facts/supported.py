@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about support, by name: what the documents of the cluster's version of Calico list for its
-platform, network and Kubernetes."""
+"""Facts about support, by name: whether the documents of the cluster's Calico version list its
+platform, network and Kubernetes release."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ NOT_NAMED = "not named"
 
 @dataclass(frozen=True)
 class Supported:
-    """Facts about what the documents support. A fact is ``listed``, or the present value with the
+    """Facts about support in the documents. A fact is ``listed``, or the present value with the
     list."""
 
     facts: Facts

@@ -2,8 +2,8 @@
 """The KB number of a Windows node's update, if a label or annotation of the node names it.
 
 Kubernetes reports build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and
-no KB number. Only Microsoft's update history, not the API, maps a revision to an update, and
-nothing is guessed here. Windows itself lists what is installed:
+no KB number. Only Microsoft's update history, not the API, maps a revision to an update, and this
+module guesses nothing. Windows itself lists installed updates:
 :mod:`conformance.facts.node_readings`.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about Calico that was installed on Windows nodes by hand or by manifest: whether it runs
-there, and the kubeconfig of its CNI plugin. The module judges nothing."""
+"""Facts about a Calico that was installed on Windows nodes by hand or by manifest: whether it runs,
+and the kubeconfig of its CNI plugin. The module judges nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class WindowsInstall:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def state(self, node: str) -> dict[str, Fact[str]]:
-        """Return ``Running`` or another state of Calico on a node, by its services or the
+        """Return ``Running`` or another state of Calico on a node, according to its services or the
         DaemonSet's pod."""
         if self.facts.install.value == "manifest":
             pod = felix_pod_states(calico_pods(self.kube, [node])).get(node)
@@ -46,8 +46,8 @@ class WindowsInstall:
         }
 
     def kubeconfig(self, node: str) -> dict[str, Fact[str]]:
-        """Return the state of the kubeconfig of Calico's CNI plugin: ``valid``, ``missing``, or
-        since when its token has expired.
+        """Return the state of the kubeconfig of Calico's CNI plugin: ``valid``, ``missing``, or the
+        time since which its token has expired.
 
         Raise MissingCapability if Calico keeps its data in etcd, or if the plugin is not Calico's.
         """

@@ -3,9 +3,9 @@
 l2bridge.
 
 The settings of the Linux DaemonSet show nothing about Windows: a cluster with win-bridge, flannel
-or a cloud's plugin on Windows may have any other plugin on Linux. A pool proves no IPAM either,
-since every start of Calico without NO_DEFAULT_POOLS makes a pool (projectcalico/calico
-node/pkg/lifecycle/startup); a block of the node does. If the API does not show the network, the
+or a cloud's plugin on Windows may have any other plugin on Linux. A pool is no proof of Calico's
+IPAM, since every start of Calico without NO_DEFAULT_POOLS makes a pool (projectcalico/calico
+node/pkg/lifecycle/startup); a block of the node is proof. If the API does not show the network, the
 host does (:mod:`conformance.facts.node_readings`).
 """
 
@@ -26,7 +26,7 @@ from conformance.model.facts import Fact, Mode, NodeFacts
 IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
 """Map the values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
 CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
-"""Map the plugins of clouds, which have an IPAM of their own, to the type of their HNS network."""
+"""Map the plugins of clouds, each with its own IPAM, to the type of their HNS network."""
 OF_NETWORK = (
     ("calico", "Calico"),
     ("vpc", "AmazonVPC"),
@@ -76,7 +76,8 @@ class WindowsNetwork:
         return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
 
     def _cni_by_installation(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """Yield the Installation's plugin; Calico only if something else shows it on Windows."""
+        """Yield the Installation's plugin; yield Calico only if another source shows that it is on
+        Windows."""
         kind = value_at(self._installation, "spec", "cni", "type")
         dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
         on_windows = dataplane == "HNS" or self._found.windows is not None
@@ -136,8 +137,8 @@ class WindowsNetwork:
                 )
 
     def _ipam_by_plugin(self, cni: Fact[str], node: NodeFacts) -> Iterator[Fact[str]]:
-        """Yield the IPAM that the DaemonSet names, that always comes with the plugin, or that has
-        left traces on the node."""
+        """Yield the IPAM that the DaemonSet names, the IPAM that always comes with the plugin, or
+        the IPAM that has left traces on the node."""
         kind = self._variable("CNI_IPAM_TYPE")
         if kind:
             yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")

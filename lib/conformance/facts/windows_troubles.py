@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known faults of Windows itself that affect the pods' networks, by build and revision. They are
-reported before any verdict, and are no verdict themselves."""
+"""Known faults of Windows itself that affect the pods' networks, by build and revision. The run
+reports them before any verdict; they are no verdicts themselves."""
 
 from collections.abc import Sequence
 

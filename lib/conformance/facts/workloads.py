@@ -55,8 +55,7 @@ def _own(reading: Reading, workload: Obj, container: Obj, name: str) -> str | No
 
 
 def _is(given: object, name: str) -> bool:
-    """Return whether ``given``, the name of a variable in a template, means the variable
-    ``name``."""
+    """Return whether ``given``, a variable's name in a template, means the variable ``name``."""
     return given == name or (name.startswith("FELIX_") and str(given).upper() == name)
 
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance policy``: answers about policies in files or a cluster, before anything is
-applied."""
+"""``calico-conformance policy``: answers about policies in files or in a cluster, before a policy
+is applied."""

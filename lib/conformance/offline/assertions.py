@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assertions about paths, for pull requests: which paths must be open, and which must stay closed.
+"""Assertions about paths, for pull requests: a list of paths that must be open, or must stay
+closed.
 
 A file has a list of ``{name, from, to, port, protocol, expect, columns}``; ``from`` and ``to`` are
 a pod (``shop/web``), a pattern (``shop/*``), an address, or a list of these.
@@ -29,12 +30,12 @@ class Result:
 
     name: str
     asked: int
-    """The number of paths, counted once per column."""
+    """The number of paths; each column counts separately."""
     wrong: tuple[str, ...]
 
 
 def addresses(documents: Sequence[Any]) -> list[str]:
-    """Return the addresses that assertions name, which are ends in addition to the pods."""
+    """Return the addresses that assertions name; they are ends of paths in addition to the pods."""
     found: list[str] = []
     for one in _listed(documents):
         found.extend(
@@ -102,8 +103,8 @@ def _pairs(
 ) -> Iterator[tuple[End, End]]:
     """Yield the pairs of ends that an assertion is about. Raise UsageProblem if there is none.
 
-    Without a common IP version no packet can be sent: such a pair is not open, and shows nothing
-    about policies.
+    Two ends without a common IP version cannot exchange packets: such a pair is not open, and shows
+    nothing about policies.
     """
     ends = [
         [end for text in _texts(one.get(key), f"{where} {key}") for end in ends_of(reach, text)]
@@ -121,7 +122,7 @@ def _pairs(
 
 
 def _wrong(side: Side, pair: tuple[End, End], protocol: int, port: int, expected: str) -> str:
-    """Return the actual result if it is not the expected result; empty if it is."""
+    """Return the actual result if it differs from the expected result; otherwise an empty text."""
     for family in _families(pair):
         decisions = side.decisions(pair, Answer(family, protocol, (), (), ()), port)
         found = WORDS[of_way(decisions)]
@@ -136,7 +137,8 @@ def _families(pair: tuple[End, End]) -> set[int]:
 
 
 def lines(found: Sequence[Result], most: int) -> Iterator[str]:
-    """Yield the results: how many assertions hold, then those that do not."""
+    """Yield the results: the number of assertions that hold, then the assertions that do not
+    hold."""
     failed = [one for one in found if one.wrong]
     yield f"{len(found) - len(failed)} of {len(found)} assertions hold"
     for one in failed:

@@ -134,7 +134,8 @@ def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
             "no file, no folder and no cluster is named: see calico-conformance policy --help"
         )
     if wants_cluster:
-        # imported here: most answers are about files, and come sooner without the modules of TLS
+        # imported only here: most answers are about files, and need no modules for TLS, which load
+        # slowly
         from conformance.kube.access import from_environment, from_kubeconfig
         from conformance.kube.client import Kube
 

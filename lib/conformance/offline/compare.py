@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes between two sets of objects, or between two columns: which paths open or close, and
-by which rule of which policy."""
+"""The changes between two sets of objects, or between two columns: the paths that open or close,
+each with the deciding rule and policy."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class Change:
     """A change of paths between two groups of ends."""
 
     kind: str
-    """``opens``, ``closes``, or ``changes`` if a verdict is unknown."""
+    """``opens``, ``closes``, or ``changes`` if the verdict of a side is unknown."""
     sources: tuple[End, ...]
     destinations: tuple[End, ...]
     where: str
@@ -88,15 +88,16 @@ class Comparison:
         self.other_versions = sorted(
             {old.name for old, new in self.both if old.addresses.keys() != new.addresses.keys()}
         )
-        """Ends with other IP versions on the new side; only common versions are compared."""
+        """Ends whose IP versions differ between the sides; only common versions are compared."""
         self.groups: list[tuple[End, ...]] = []
         """Ends that the policies of both sides treat alike."""
         self.kinds: dict[tuple[int, int], set[str]] = {}
-        """The kinds of changes, keyed by the indexes of the groups of sources and destinations."""
+        """Map the indexes of source group and destination group to the kinds of changes between the
+        groups."""
         self.changes = list(self._changes())
 
     def fails(self, kinds: str) -> bool:
-        """Return whether there is a change of these kinds."""
+        """Return whether there is a change of one of these kinds."""
         return any(change.kind in FAILS[kinds] for change in self.changes)
 
     def _changes(self) -> Iterator[Change]:
@@ -161,8 +162,8 @@ class Comparison:
 
 
 def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str], End]) -> list[str]:
-    """Return the names of one side's ends that are not compared. If only an end's operating system
-    has changed, its name comes with the operating system."""
+    """Return the names of one side's ends that are not compared. If only the operating system of an
+    end has changed, its name is followed by the operating system."""
     names = {name for name, _ in others}
     compared = {name for name, _ in mine.keys() & others.keys()}
     alone = [end for end in mine.values() if end.name not in compared]
@@ -246,7 +247,7 @@ def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
 
 
 def headlines(found: Comparison, few: int) -> Iterator[str]:
-    """Yield the number of paths that open and close, and what was not compared."""
+    """Yield the number of paths that open and close, and the ends that were not compared."""
     counts = {
         kind: sum(change.paths for change in found.changes if change.kind == kind)
         for kind in ("opens", "closes", "changes")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer as JSON, Markdown and HTML, in which the matrix is a picture.
+"""The answer as JSON, Markdown and HTML. In HTML the matrix is a picture.
 
-All texts from objects pass the suite's filter for text, and are escaped for the format.
+All texts from objects pass the suite's text filter and are escaped for the format.
 """
 
 import json
@@ -83,7 +83,8 @@ def as_json(value: Any) -> str:
 
 
 def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
-    """Yield pairs, a word for each column, and explanations if a word is not enough."""
+    """Yield rows of the table: a pair of groups, a word for each column, and explanations if a word
+    is not enough."""
     columns = range(len(summary.reach.columns))
     rows = {
         results: [
@@ -130,7 +131,8 @@ def as_markdown(summary: Summary) -> str:
 
 
 def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table of Markdown, nothing if it has no row; rows that are left out are counted."""
+    """Yield a Markdown table; yield nothing if it has no row. A line counts rows that are left
+    out."""
     found = list(listed)
     if found:
         yield from ("", f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|")
@@ -180,7 +182,7 @@ def diff_markdown(found: compare.Comparison) -> str:
 
 
 def diff_html(found: compare.Comparison) -> str:
-    """Return the changes as a page; its picture shows the groups that a change is about."""
+    """Return the changes as a page, whose picture shows the groups with changes."""
     groups = sorted({place for pair in found.kinds for place in pair})
     letters = {place: letters_of(number) for number, place in enumerate(groups)}
     texts = {pair: " and ".join(sorted(kinds, reverse=True)) for pair, kinds in found.kinds.items()}
@@ -208,7 +210,7 @@ def _begun(headlines: Iterable[str]) -> Iterator[str]:
 
 
 def _rows(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table of HTML, nothing if it has no row; rows that are left out are counted."""
+    """Yield an HTML table; yield nothing if it has no row. A line counts rows that are left out."""
     found = list(listed)
     if found:
         yield f"<table><tr><th>{'<th>'.join(heads)}"
@@ -223,7 +225,7 @@ def _shown(text: str) -> str:
 
 
 Cells = Mapping[tuple[int, int], tuple[str, str, bool]]
-"""Colour, word, and whether there is a frame, keyed by the indexes of source and destination."""
+"""Map the indexes of source and destination to colour, word, and True for a cell with a frame."""
 
 
 def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) -> Iterator[str]:

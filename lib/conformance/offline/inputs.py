@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects for the evaluation of policies: from files, folders, standard input and a cluster, which
-is only read.
+"""Objects for the evaluation of policies, read from files, folders, standard input and a cluster.
 
 Lists are unfolded; a workload without pods becomes the pod of its template.
 """
@@ -33,9 +32,10 @@ TEMPLATES = {
     ),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Kinds of workloads, and the path of their pod template."""
+"""Map each kind of workload to the path of its pod template."""
 REPLICA = "#2"
-"""The ending of the name of a workload's second pod: no name of an object has this character."""
+"""The ending of the name of a workload's second pod. No object's name contains ``#``, so the name
+is unique."""
 NAMESPACED = frozenset(
     {"Pod", "ServiceAccount", "Service", "EndpointSlice", "NetworkPolicy", "NetworkSet"}
     | {"StagedNetworkPolicy", "StagedKubernetesNetworkPolicy", *TEMPLATES}
@@ -65,7 +65,7 @@ ON_CLUSTER = (
     ("crd.antrea.io/v1beta1", "ClusterNetworkPolicy"),
     ("k8s.ovn.org/v1", "EgressFirewall"),
 )
-"""API and kind of the objects that are read if they are served."""
+"""API and kind of the objects that are read if the cluster serves them."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Given:
 
     objects: list[Obj] = field(default_factory=list)
     without_namespace: list[str] = field(default_factory=list)
-    """Policies that name no namespace; they are assumed to be in ``default``."""
+    """Policies that name no namespace; the evaluation assumes ``default`` for them."""
 
 
 def given(documents: Iterable[Any], where: str) -> Given:
@@ -106,7 +106,7 @@ def given(documents: Iterable[Any], where: str) -> Given:
 
 def finite(documents: list[Any], where: str) -> list[Any]:
     """Return the documents. Raise UsageProblem for documents that contain themselves, or whose
-    aliases unfold to more than anybody can read."""
+    aliases unfold to too many values."""
     try:
         size = _size(documents, {})
     except RecursionError:
@@ -128,7 +128,8 @@ def _size(value: Any, known: dict[int, int]) -> int:
 
 
 def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
-    """Yield an object, or the objects of a list of any kind, which may leave out their own kind."""
+    """Yield an object, or the objects of a list of any kind. Objects of a list may leave out their
+    own kind."""
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
         raise UsageProblem(f"manifest {where}: a document is no Kubernetes object{_hint(where)}")
     kind = document["kind"]
@@ -159,14 +160,14 @@ def _check_object(document: Mapping[str, Any], where: str) -> None:
 
 
 def _hint(where: str) -> str:
-    """Return how to use a kustomization, which names and changes other files."""
+    """Return advice about a kustomization, since this file only names and changes other files."""
     return ": render it first, with `kubectl kustomize`" * ("kustomization.y" in where)
 
 
 def _original(obj: Obj) -> tuple[str, str]:
     """Return namespace and name of the policy that an object may be a copy of: Calico's API serves
-    policies of other APIs a second time. If the original exists, it is read instead. The name is
-    empty if the object is no copy."""
+    policies of other APIs a second time. If the original exists, only the original is read. The
+    name is empty if the object is no copy."""
     space, name = _key(obj)[2:]
     return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
@@ -176,7 +177,7 @@ def _is_workload(obj: Obj) -> bool:
 
 
 def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
-    """Yield the pods of a workload's template, if it has no pods of its own."""
+    """Yield pods made from a workload's template, if the workload has no pods among the objects."""
     template: Any = obj
     for step in TEMPLATES[obj["kind"]]:
         template = template.get(step) if isinstance(template, Mapping) else None
@@ -200,7 +201,8 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
 
 
 def _has_replicas(obj: Obj) -> bool:
-    """Return whether a workload has several pods at a time, which may connect to each other."""
+    """Return whether a workload has several pods at the same time, which may connect to each
+    other."""
     spec = obj["spec"]["jobTemplate"]["spec"] if obj["kind"] == "CronJob" else obj["spec"]
     number = spec.get("parallelism" if obj["kind"] in ("Job", "CronJob") else "replicas")
     return obj["kind"] == "DaemonSet" or number not in (None, 0, 1)
@@ -250,8 +252,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def cluster(kube: Kube) -> Given:
-    """Return the objects of a cluster, read only by list requests. Raise SuiteError for a kind that
-    may not be read, since it may be the kind that decides."""
+    """Return the objects of a cluster, which only list requests read. Raise SuiteError for a kind
+    that may not be read, since its objects may decide the result."""
     api = next((one for one in CALICO if kube.discovery.serves(one, "GlobalNetworkPolicy")), "")
     kinds = [*ON_CLUSTER, *((api, kind) for kind in OF_CALICO if api)]
     documents = []
@@ -266,8 +268,8 @@ def cluster(kube: Kube) -> Given:
 
 
 def applied(old: Given, new: Given) -> Given:
-    """Return the objects after ``new`` was applied to ``old``, in which objects of the same name
-    are replaced."""
+    """Return the objects after ``new`` was applied to ``old``: objects of ``new`` replace objects
+    of the same name."""
     before = {_key(obj): obj for obj in old.objects}
     after = {_key(obj): obj for obj in new.objects}
     replaced = {_stored_key(key) for key in after.keys() - before.keys()} - after.keys()

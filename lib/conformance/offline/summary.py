@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of what policies do, in numbers and sentences, for every output format."""
+"""The summary of the effects of policies, in numbers and sentences, for every output format."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,12 +40,12 @@ class Results:
 
     @cached_property
     def differs(self) -> bool:
-        """Return whether a column has another verdict than the documented one."""
+        """Return whether the verdict of a column differs from the documented verdict."""
         return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
 
     @cached_property
     def rows(self) -> list[tuple[str, Answer]]:
-        """Return the different answers, each with its protocols and ports."""
+        """Return the distinct answers, each with its protocols and ports."""
         found: dict[tuple[object, ...], list[Answer]] = {}
         for answer in self.answers:
             found.setdefault((answer.verdicts, answer.differences), []).append(answer)
@@ -67,7 +67,8 @@ class Cell:
 
 
 def word(answers: Sequence[Answer], column: int) -> str:
-    """Return a column's result in a word: for all protocols and ports, or that they differ."""
+    """Return a column's result in a word: a word for all protocols and ports, or a word for
+    different results."""
     found = {WORDS[answer.verdicts[column]] for answer in answers}
     return found.pop() if len(found) == 1 else PARTLY
 
@@ -90,7 +91,7 @@ class Summary:
             for column, destination in enumerate(self.groups):
                 pair = pair_of(source, destination)
                 answers = self.reach.between(*pair) if pair else ()
-                if answers:  # no answers: the ends have no addresses of the same IP version
+                if answers:  # no answers if the ends have no addresses of the same IP version
                     paths = paths_between(source.ends, destination.ends)
                     same = results.setdefault(id(answers), Results(answers))
                     found[row, column] = Cell(source, destination, paths, same)
@@ -109,7 +110,7 @@ class Summary:
         return self.labels[id(group)]
 
     def headlines(self) -> Iterator[str]:
-        """Yield the first sentences of the answer: how many paths are open, and which columns
+        """Yield the first sentences of the answer: the number of open paths, and the columns that
         differ."""
         pods = len(self.reach.world.pods)
         policies = len(self.reach.oracle.policies)
@@ -160,8 +161,8 @@ class Summary:
                 yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
 
     def notes(self, most: int) -> Iterator[str]:
-        """Yield notes about assumptions, ignored objects, and policies without an effect; ``most``:
-        names in a line."""
+        """Yield notes about assumptions, ignored objects, and policies without an effect. ``most``:
+        the maximum number of names in a line."""
         reach = self.reach
         reasons = dict.fromkeys(reach.unjudged.values())
         for why in reasons:
@@ -228,7 +229,7 @@ def letters_of(place: int) -> str:
 
 
 def some(names: Sequence[str], most: int) -> str:
-    """Return some names, and the number of the others."""
+    """Return the first names, and the number of the other names."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

@@ -25,7 +25,7 @@ EVERYTHING = 10**9
 
 
 def text(summary: Summary, *, whole: bool) -> Iterator[str]:
-    """Yield the lines; without ``whole``, long lists are shortened and counted."""
+    """Yield the lines; without ``whole``, long lists are cut and the omitted items counted."""
     few, most_groups, most_cells, most_notes = (
         [EVERYTHING] * 4 if whole else (FEW, MOST_GROUPS, MOST_CELLS, MOST_NOTES)
     )
@@ -55,7 +55,8 @@ def text(summary: Summary, *, whole: bool) -> Iterator[str]:
 
 
 def wrapped(begin: str, told: str, further: str = "") -> Iterator[str]:
-    """Yield a text in lines of 100 columns; ``further``: the beginning of its further lines."""
+    """Yield a text in lines of 100 columns; ``further``: the beginning of all lines after the
+    first."""
     indent = further or " " * len(begin)
     yield from textwrap.wrap(
         told, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False
@@ -68,7 +69,8 @@ def _folded(number: int, what: str) -> Iterator[str]:
 
 
 def _matrix(summary: Summary, most: int) -> Iterator[str]:
-    """Yield the matrix, in blocks that fit: sources as rows, destinations as columns."""
+    """Yield the matrix, in blocks that fit into 100 columns: sources as rows, destinations as
+    columns."""
     symbols = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items())
     yield "FROM (rows) TO (columns), as promised:"
     yield f"  {symbols}, - nothing to say, * otherwise in a column"
@@ -107,7 +109,7 @@ def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list
 
 
 def _verdicts(columns: list[str], words: list[str]) -> str:
-    """Return a word for all columns, or each word with its columns."""
+    """Return a single word if all columns agree, else each word with its columns."""
     named = {
         word: [name for name, one in zip(columns, words, strict=True) if one == word]
         for word in words

@@ -54,8 +54,8 @@ def pairs(reach: Reach, source: str, destination: str) -> Iterator[tuple[End, En
 
 
 def lines(reach: Reach, pair: tuple[End, End], protocol: int, port: int) -> Iterator[str]:
-    """Yield the evaluation of a packet between two ends, by column; columns with the same steps
-    stand together."""
+    """Yield the evaluation of a packet between two ends, by column. Columns with the same steps
+    share a section."""
     for family in sorted(pair[0].addresses.keys() & pair[1].addresses.keys()):
         packet = reach.packet(pair, family, protocol, port)
         walks: dict[tuple[str, ...], list[str]] = {}
@@ -79,7 +79,8 @@ def _walk(reach: Reach, pair: tuple[End, End], packet: Packet, column: Column) -
 
 
 def _steps(reach: Reach, end: End, way: Direction, packet: Packet, column: Column) -> Iterator[str]:
-    """Yield the tiers and policies that are evaluated, and what each rule is about."""
+    """Yield the tiers and policies that are evaluated, and whether each of their rules matches the
+    packet."""
     assert end.pod is not None
     switches = column.on(end.os)
     for one in reach.oracle.in_force(end.pod, way, switches, column.release):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports. It puts all parts
-of the judge together. It does nothing unless a run names something under ``suites/``.
-``conftest.py`` loads it; no entry point does."""
+"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports. The plugin
+connects all parts of the judge. It does nothing unless a run names something under ``suites/``.
+``conftest.py`` loads the plugin; no entry point does."""
 
 import re
 import resource
@@ -48,8 +48,8 @@ MARKERS = (
 PYTESTS_MARKS = ("and", "or", "not", "parametrize", "skip", "skipif", "usefixtures", "xfail")
 """Names for ``-m`` that pytest itself defines."""
 ONE_BY_ONE = 1
-"""The number of tests that xdist gives a worker at a time. Tests take seconds each, and exclusive
-tests, which come last, wait for all tests that a worker got before."""
+"""The number of tests that xdist gives a worker at a time. Each test takes seconds, and exclusive
+tests, which come last, wait for all tests that a worker received earlier."""
 
 
 class Hooks:
@@ -72,8 +72,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Begin the run, unless it ends here. Unforeseen errors are printed safely and are no
-    verdict."""
+    """Begin the run, unless an option or an error ends it here. Print an unforeseen error safely;
+    such an error is no verdict."""
     try:
         return _begin(config)
     except (pytest.UsageError, pytest.exit.Exception):
@@ -84,7 +84,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _begin(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Answer ``--list-claims``; keep ``--plan`` in one process; end here if there is no cluster."""
+    """Carry out options that only print or clean up, such as ``--list-claims``; keep ``--plan`` in
+    one process; return an exit code if the run ends here."""
     if config.option.help:
         say(*options.help_lines(product.command()))
     if config.option.list_claims:
@@ -130,7 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
         worlds,
     )
 
-    if config.option.tbstyle == "auto":  # pytest's long style begins with pages of fixtures' values
+    if config.option.tbstyle == "auto":  # pytest's long style starts with pages of fixture values
         config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, worlds, reading, table, streams, disruption)
@@ -195,7 +196,7 @@ def _guard(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Return the number of workers for ``-n auto``: as many as the covered nodes allow
-    (:class:`Workers` has the cost of one)."""
+    (:class:`Workers` has the cost of each worker)."""
     if not state.awake(config):
         return None
     run_state = state.of(config)
@@ -203,17 +204,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
         return 0
     try:
         run_state.run.open()
-    except Exception:  # the session's beginning reports the error, with its exit code
+    except Exception:  # the start of the session reports the error and its exit code
         return 0
     number, run_state.run.workers = _workers(run_state.run)
     return number
 
 
 def _note_too_many_workers(config: pytest.Config) -> None:
-    """Note in the header that the user wants more workers than ``-n auto`` would start; they are
-    started.
+    """Note in the header that the user wants more workers than ``-n auto`` would start; the run
+    starts all of them.
 
-    Raise pytest.UsageError if namespaces are prepared for fewer.
+    Raise pytest.UsageError if prepared namespaces are used and suffice for fewer workers only.
     """
     given = getattr(config.option, "numprocesses", None)
     if not isinstance(given, int) or hasattr(config, "workerinput") or not state.awake(config):
@@ -252,7 +253,7 @@ def _workers(run: Run) -> tuple[int, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End all activity."""
+    """End everything that the plugin has started."""
     if state.STATE in config.stash:
         state.of(config).run.alive.end()
 
@@ -275,7 +276,7 @@ def _demands(config: pytest.Config) -> Qualification:
 
 
 def _open(config: pytest.Config) -> int | None:
-    """Open the cluster before the session, so that an error is printed once, as for wrong
+    """Open the cluster before the session, so that an error is printed once, like an error in the
     options."""
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
@@ -369,8 +370,8 @@ def _report_paths(config: pytest.Config, run: Path) -> None:
 
 
 def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
-    """Collect, print, end."""
-    from _pytest.main import wrap_session  # pytest's own --fixtures uses it, too
+    """Collect the tests, print the list of claims, and end the run."""
+    from _pytest.main import wrap_session  # pytest's own --fixtures also uses wrap_session
 
     def body(config: pytest.Config, session: pytest.Session) -> None:
         options.read_choice(config)
@@ -388,8 +389,8 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
 def _join_arguments(config: pytest.Config) -> None:
     """Pass ``--report-dir DIR`` to workers as ``--report-dir=DIR``.
 
-    Workers read the command line before they know these options, and take a separate word that is
-    an existing path for the place of the tests.
+    Workers read the command line before they know these options, and mistake a separate word that
+    is an existing path for the location of the tests.
     """
     parameters = config.invocation_params
     arguments = options.joined([str(argument) for argument in parameters.args])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller: opens the cluster before the first test, receives every report, and ends the run.
 
-It ends with one verdict per claim, the reports, and the exit code.
+The run's results are one verdict per claim, the reports, and the exit code.
 """
 
 import datetime
@@ -82,7 +82,7 @@ class Controller:
         self.crashed: dict[str, str] = {}
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
-        """Errors of the test files: the run ends with exit code 4, and no test has run."""
+        """Errors in test files: with any of them, the run ends with exit code 4, without tests."""
         self.report: RunReport | None = None
         """The report, once the run has ended."""
         self.by_user = False
@@ -93,18 +93,18 @@ class Controller:
         self.left: list[str] = []
         """Objects that the run's processes had left on the cluster when they had ended."""
         self.logged: list[str] = []
-        """Findings of the last check of logs."""
+        """Findings in the logs of Calico and kube-proxy, read at the run's end."""
         self.unusable = ""
         """The reason why the run could not begin, although its tests were collected."""
         self.short = ""
-        """A warning that the user's token ends before the run may; empty: it does not."""
+        """A warning that the user's token may expire before the run ends; empty: no warning."""
         self._planned = self._exclusive = False
         self._watch: Any = None
         self.following = Following(state)
         self._waits: set[str] = set()
         """Tests that are run once more, so that their present outcome does not count."""
         self._over = False
-        """The user was informed that no test begins any more."""
+        """True after the user was informed that no further test begins."""
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         if passive(config) or not self.run.connection:
@@ -112,7 +112,7 @@ class Controller:
         lines = header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
         shown = (
             lines[:-1] if is_listing(config) else lines
-        )  # the last line has the place of reports
+        )  # the last line names the folder of the reports
         return [*map(line, shown)]
 
     @pytest.hookimpl(optionalhook=True)
@@ -136,7 +136,7 @@ class Controller:
         self._begin_watch()
 
     def _begin_watch(self) -> None:
-        """Begin the standing watch if a test decides by it."""
+        """Begin the standing watch if a planned test judges its observations."""
         if self._watch or not any(test.exclusivity.kind == "last" for test in self._plan()):
             return
         from conformance.watch.standing_watch import Watch  # imports the client of Kubernetes
@@ -163,7 +163,7 @@ class Controller:
             pytest.exit(line(f"cannot run on this cluster: {self.unusable}"), returncode=7)
 
     def _plan(self) -> list[PlannedTest]:
-        """Return the planned tests; none before a process has collected, and none in a dry run."""
+        """Return the planned tests; none before a process collected tests, none in a dry run."""
         directory = self.run.directory if not self.run.settings.dry_run else None
         plans = directory.read(directory.plans) if directory else []
         return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
@@ -270,8 +270,8 @@ class Controller:
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         )
         if not by_software and not self.by_user:
-            # Set this first: otherwise the thread of progress lines may print the test's name after
-            # it.
+            # Set this first: otherwise the progress thread may print the test's name below the next
+            # line.
             self.run.alive.doing("interrupted: what the run made is being removed")
             self.run.progress().tell("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software
@@ -290,8 +290,8 @@ class Controller:
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int
     ) -> Generator[None, object, object]:
-        """Make verdicts, reports and exit code, after pytest has written its files and before its
-        summary."""
+        """Make verdicts, reports and exit code after pytest has written its files and before
+        pytest's summary."""
         result = None
         try:
             result = yield
@@ -306,13 +306,13 @@ class Controller:
             return result
         try:
             self._end_run(directory)
-        except KeyboardInterrupt:  # what is left to do has the short time of the cleanup
+        except KeyboardInterrupt:  # the rest must end within the short cleanup time
             self.by_user = True
             self._end_run(directory)
         if self.problems:
             session.exitstatus = 4
             return result
-        # An interruption counts more than failures, and less than what pytest.exit says.
+        # An interruption outranks failures; an exit code of pytest.exit outranks an interruption.
         exitstatus = max(int(exitstatus), pytest.ExitCode.INTERRUPTED if self.by_user else 0)
         self.interrupted = exitstatus in (2, 3)
         status = 7 if self.run.reach.unusable else exitstatus
@@ -336,7 +336,7 @@ class Controller:
         return result
 
     def _end_run(self, directory: RunDirectory) -> None:
-        """Restore the run's changes, remove its objects, and record what stays."""
+        """Restore the run's changes, remove its objects, and record leftovers."""
         if self._watch:
             self._watch.end()
         self.run.alive.doing("removes the run's objects, and writes reports")
@@ -398,7 +398,7 @@ class Controller:
         return again.join(report, now, self.qualification.attested) if again else report
 
     def _with_leftovers(self, report: RunReport) -> RunReport:
-        """Return the report with unrestored changes in its last line, whatever else is wrong."""
+        """Return the report with unrestored changes in its last line, after the cause."""
         left = [
             each
             for each in self.left

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets tests wait for their turn, in every process that runs tests, around each test's whole
-protocol.
+"""Makes each test wait for its turn, in every process that runs tests, before pytest's protocol of
+the test begins.
 
-A turn includes fixtures and teardown, and work that a test has started and not waited for. The wait
-for a turn is not in the time that pytest, pytest-timeout and Allure measure: the plugin is
+A turn includes fixtures, teardown, and work that a test has started without waiting for its end.
+The wait for a turn is not in the time that pytest, pytest-timeout and Allure measure: the plugin is
 registered last, so its wrapper is the outermost.
 """
 
@@ -31,7 +31,7 @@ from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWrit
 NOTICEABLE = 0.5
 """s. Shorter waits are only in conformance.json."""
 ORDER = ("shared", "node", "cluster", "last")
-"""Tests that block others come last, so that they block as few as possible."""
+"""Tests that block other tests come last, so that they block as few tests as possible."""
 
 
 class Exclusive:
@@ -45,8 +45,8 @@ class Exclusive:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Decide which nodes every test has to itself. Tests that show most known faults per second
-        come first, exclusive tests last."""
+        """Decide which nodes each test has to itself. Tests that reveal the most known faults per
+        second come first, exclusive tests last."""
         facts = self.run.facts
         directory = self.run.directory
         if not facts or not directory:
@@ -93,7 +93,7 @@ class Exclusive:
             restoration = self.state.restoration
             if (
                 mark and restoration.unrestored
-            ):  # otherwise the test was interrupted; the session's end restores its changes
+            ):  # otherwise the test was interrupted; its changes are restored at the session's end
                 restoration.unrestored.settle(
                     mark, restoration.not_put_back, everywhere=restoration.everywhere
                 )
@@ -111,10 +111,10 @@ class Exclusive:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let other processes' exclusive turns begin: they need not wait until this process has
-        cleaned up. Fixtures that are still set up after a run was cut short are torn down here. If
-        the API server does not answer any more, they cannot remove their objects; this must not
-        prevent the run's report."""
+        """Let exclusive turns of other processes begin before this process has cleaned up. Fixtures
+        that are still set up after a run was cut short are torn down here. If the API server no
+        longer answers, these fixtures cannot remove their objects; this must not prevent the run's
+        report."""
         if self._gate is not None:
             self._gate.leave()
         try:
@@ -126,7 +126,8 @@ class Exclusive:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Attach a noticeable wait for Allure's readers; it is not part of the test's own time."""
+        """Attach a noticeable wait for readers of Allure; the wait is not part of the test's own
+        time."""
         waited = item.stash.get(WAITED, 0.0)
         exclusivity = item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
@@ -177,8 +178,8 @@ class Exclusive:
 def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
     """Let node-exclusive tests for Linux and for Windows alternate.
 
-    A worker is given two tests at a time: if both were for Windows, the second would wait for the
-    first, whatever node is free. The system with more tests begins.
+    A worker receives two tests at a time. If both were for Windows, the second would wait for the
+    first although a Linux node is free. The system with more tests begins.
     """
     places = [
         place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"
@@ -195,9 +196,9 @@ def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
 def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int | bool, ...]:
     """Return a test's place in the order; tests in the same place stay in the order of their files.
 
-    ``rivals``: maps nodes to how many tests have them to themselves. Tests with the fewest rivals
-    come first: the other tests, which wait for each other, run at the same time. Tests with long
-    waits come after those of ``--quick``.
+    ``rivals``: maps each set of nodes to the number of tests that have these nodes to themselves.
+    Tests with the fewest rivals come first: the other tests, which wait for each other, run at the
+    same time. Tests with long waits come after the tests of ``--quick``.
     """
     exclusivity = item.stash[PLANNED].exclusivity
     late = item.get_closest_marker("begins_early") is None

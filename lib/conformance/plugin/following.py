@@ -22,7 +22,7 @@ from conformance.schedule.plan import PlannedTest
 from conformance.verdicts.claims import TestOutcome
 
 OF_DECISION = ("source", "target", "builds", "verdict", "reason", "expected", "observed")
-"""The fields of a decision that its event has, in addition to test, claim and part."""
+"""The fields of a decision that its event contains, in addition to test, claim and part."""
 LONG = 120.0
 """s. A run without workers that may take longer prints how long ``-n auto`` would take."""
 
@@ -36,7 +36,7 @@ class Following:
         self.events = state.events
         self.pace = Pace()
         self._printed = 0.0
-        """The time when the pace was last printed, on the clock of time.monotonic; 0: not yet."""
+        """The time of time.monotonic when the pace was last printed; 0: not yet printed."""
         self._first = 0.0
         self._failed: set[str] = set()
         self._causes: dict[str, dict[str, str]] = {}
@@ -54,7 +54,7 @@ class Following:
         workers = given if isinstance(given, int) else 1
         seconds = {
             test.test: earlier.get(test.test, known.get(test.test, 0.0))
-            # all other workers wait for an exclusive test
+            # during an exclusive test all other workers wait
             / (1 if test.exclusivity.exclusive else max(1, workers))
             for test in tests
         }
@@ -83,8 +83,8 @@ class Following:
         self.events.write("test_begun", {"test": test})
 
     def failed(self, outcome: TestOutcome) -> None:
-        """Print the first line of a failure, once for each test, with the cause that it shares with
-        others. A claim that stays undecided for a cause which is already printed is named once."""
+        """Print the first line of a test's failure once, with the cause that it shares with other
+        failures. If a printed cause leaves a further claim undecided, name this claim once."""
         if outcome.verdict not in FALLEN or outcome.test in self._failed:
             return
         self._failed.add(outcome.test)
@@ -95,7 +95,8 @@ class Following:
             self.run.progress().tell(f"{outcome.verdict} {claims}: {line}")
 
     def _with_cause(self, outcome: TestOutcome, claims: str, first: str) -> str:
-        """Return the first line with its cause, if known; empty: it has been printed."""
+        """Return the first line with its cause, if the cause is known; empty: the claim was already
+        named for this cause."""
         cause = outcome.cause
         if not cause:
             return first
@@ -110,7 +111,8 @@ class Following:
         return ("" if is_named else same) if undecided else f"{first}; {same}"
 
     def ended(self, outcome: TestOutcome) -> None:
-        """Count a test that has ended. Print the pace now and then, on a terminal or not."""
+        """Count a test that has ended. Print the pace at intervals (``progress_every``), on a
+        terminal or not."""
         decisions = [decision for result in outcome.results for decision in result.decisions]
         failed = outcome.verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
         self.pace.ended(outcome.test, len(decisions), failed=failed)

@@ -28,13 +28,13 @@ from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
-"""The number of kinds of uncovered nodes that are named; further kinds are only counted."""
+"""The number of kinds of uncovered nodes that the header names; it only counts further kinds."""
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
     """Return six lines for pytest's header, and notes.
 
-    ``whole``: also which nodes are covered and which claims are left out.
+    ``whole``: also return which nodes are covered and which claims are left out.
     """
     label = run.connection.label if run.connection else "none"
     busy = load.busy()
@@ -119,8 +119,8 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
 
 
 def parts_elsewhere(facts: Facts) -> list[str]:
-    """Return the parts of claims that do not, or may not, apply to this cluster although the claims
-    themselves do.
+    """Return the parts of claims that do not (or perhaps do not) apply to this cluster although the
+    claims themselves apply.
 
     Parts with the same reason share a line.
     """
@@ -136,8 +136,8 @@ def parts_elsewhere(facts: Facts) -> list[str]:
 
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
-    """Return which nodes the run decides on and why, and which builds the user's choice leaves
-    out."""
+    """Return the nodes that the run decides on, each with the reason, and the builds that the
+    user's choice leaves out."""
     found = covered_nodes(facts, settings)
     names = {item.node.name for item in found}
     others = [node for node in facts.nodes if node.name not in names]
@@ -161,7 +161,7 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
 
 
 def _left_out_lines(facts: Facts) -> list[str]:
-    """Return the nodes about which the run decides nothing, and why: nodes without Calico, and
+    """Return the nodes that the run does not decide on, with the reason: nodes without Calico, and
     virtual nodes."""
     return [
         *_line(
@@ -176,7 +176,7 @@ def _left_out_lines(facts: Facts) -> list[str]:
 
 
 def _line(form: str, words: Sequence[str]) -> list[str]:
-    """Return one line that contains these words; no line without words."""
+    """Return one line that contains these words; return no line if there are no words."""
     return [form.format(", ".join(words))] if words else []
 
 
@@ -210,8 +210,8 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """Return notes on assumptions: unknown facts, one version assumed for several nodes, and faults
-    that are not Calico's."""
+    """Return notes on assumptions: unknown facts, a single version assumed for several nodes, and
+    faults that Calico does not cause."""
     return [
         *_version(facts),
         *_edition(facts),
@@ -279,8 +279,8 @@ def _felix(facts: Facts) -> list[str]:
 
 
 def _version(facts: Facts) -> list[str]:
-    """Return the release as which an unreadable version is judged, or a note that the suite does
-    not know the release."""
+    """Return a note that an unreadable version is judged as the newest, or a note that the suite
+    does not know the release."""
     version = facts.calico_version.value or "unknown"
     release = known_release(version)
     if isinstance(release, str):
@@ -304,7 +304,7 @@ def known_release(text: str) -> Version | str:
 
 
 def installs(facts: Facts) -> Fact[str]:
-    """Return how Calico was installed, with the Windows nodes that differ."""
+    """Return how Calico was installed, with the Windows nodes on which this differs."""
     others = [
         f"{node.install.value} on {node.name}" for node in facts.by_os("windows") if node.install
     ]

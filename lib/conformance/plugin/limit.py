@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit on the time of a test, in every process that runs tests.
 
-SIGALRM raises in the main thread, even out of a system call that blocks. The limit covers set-up
-and body; the teardown, which restores changes, is not interrupted. If the test still does not end,
-xdist's worker is killed after ``put_back``, and the process that the user started restores the
-changes in the journal.
+The handler of SIGALRM raises an exception in the main thread, even during a system call that
+blocks. The limit covers set-up and body; the teardown, which restores changes, is not interrupted.
+If the test still does not end, xdist's worker is killed after ``put_back``, and the process that
+the user started restores the changes in the journal.
 """
 
 import faulthandler
@@ -34,22 +34,22 @@ class Limit:
     def __init__(self, state: State) -> None:
         self.state = state
         self._problem = ""
-        """Why the running test is over its limit; empty: it is not."""
+        """A message that the running test has exceeded its limit; empty: it has not."""
         self._stacks = ""
         self._is_inside = False
-        """An exception that is raised now comes from the test's set-up or body."""
+        """True while set-up or body run: an exception of the handler reaches the test."""
         self._end: threading.Timer | None = None
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Start the time of a test; its turn has begun."""
+        """Start the time limit of a test, whose turn has begun."""
         timings = self.state.run.settings.timings.run
         is_exclusive = item.stash[PLANNED].exclusivity.exclusive
         self._problem = ""
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGALRM, self._over)
             seconds = timings.exclusive_limit if is_exclusive else timings.test_limit
-            # as long again, to make the story shorter
+            # the same time again, for shortening a failed story
             searching = 2 * 60 * (item.config.option.explore or 0)
             signal.setitimer(signal.ITIMER_REAL, seconds + searching)
         with self._inside():
@@ -62,8 +62,8 @@ class Limit:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Give the teardown its own time limit, and keep the worker alive once the teardown has
-        ended."""
+        """Stop the limit of set-up and body. Once the teardown has ended, do not kill the worker
+        any more."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             return (yield)
@@ -85,7 +85,7 @@ class Limit:
                 self.state.attachments.text(STACKS, self._stacks)
 
     def _over(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the test; record what each thread does now."""
+        """Interrupt the test; record the stack of each thread."""
         with tempfile.TemporaryFile("w+") as file:  # sys._current_frames() can deadlock
             faulthandler.dump_traceback(file)
             file.seek(0)
@@ -105,7 +105,7 @@ class Limit:
             raise pytest.fail.Exception(self._problem)
 
     def _end_worker(self) -> None:
-        """End a worker whose test does not end, or whose teardown does not."""
+        """Kill this worker, since its test or teardown does not end."""
         text = line(
             f"{self._problem}; its changes were not restored in time, so its worker is killed"
         )

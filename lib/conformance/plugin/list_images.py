@@ -2,8 +2,8 @@
 """``--list-images``: the images of the suite's pods, for the named cluster or for all Windows
 builds.
 
-Two columns and a comment: the published image, and the image that kubelets pull; for mirror
-scripts.
+Each line has two columns and a comment: the published image, and the image that kubelets pull.
+Mirror scripts can read the list.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -34,8 +34,8 @@ from conformance.schedule.workers import workers_for
 from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
 AFTER_A_LOOK = "after a look"
-"""The state of tests that run only if a reading of the Windows nodes shows that they apply to this
-cluster."""
+"""The state of claims whose tests run only if a reading of the Windows nodes shows that they apply
+to this cluster."""
 
 
 def claims_list(
@@ -71,7 +71,8 @@ def _claim_lines(claim: Claim, tested: str) -> Iterator[str]:
 
 
 def _details(claim: Claim) -> Iterator[str]:
-    """Yield a claim's sources, how it is checked, and the observations if it holds or fails."""
+    """Yield a claim's sources, the way it is checked, and what a test observes if the claim holds
+    or fails."""
     yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
     texts = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
     yield from (f"  {'':18} {name}: {text}" for name, text in texts.items() if text)
@@ -100,7 +101,7 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
 
 
 def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
-    """Return the tests that can run according to everything that is known about the cluster."""
+    """Return the tests that can run according to all facts known about the cluster."""
     facts = run.facts
     assert facts is not None
     claims = catalog()
@@ -124,7 +125,8 @@ def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterat
 
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
-    """Return the parts of a claim that apply to only some of its clusters."""
+    """Return the parts of a claim that apply to only some of the clusters to which the claim
+    applies."""
     parts = (
         part
         for test in tests
@@ -135,7 +137,8 @@ def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPa
 
 
 def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], run: Run) -> Iterator[str]:
-    """Yield the parts that do not, or may not, apply to this cluster although their claim does."""
+    """Yield the parts that do not (or perhaps do not) apply to this cluster although their claim
+    applies."""
     facts = run.facts
     assert facts is not None
     if not isinstance(applicability(claim, facts), Applies):
@@ -177,7 +180,7 @@ def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
 
 
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
-    """Estimate how long the tests that would run take with the workers of ``-n auto``."""
+    """Estimate how long the tests that can run take with the workers of ``-n auto``."""
     assert run.inspection is not None
     limits = run.settings.workers
     covered = covered_nodes(run.inspection.facts, run.settings)
@@ -203,8 +206,8 @@ def _prospect(
 
 
 def _of_tests(prospects: Sequence[Prospect], known: Prospect) -> tuple[str, str]:
-    """Return the plan's state and text for a claim with tests that applies to this cluster as far
-    as ``known``."""
+    """Return the plan's state and text for a claim with tests, which applies to this cluster as far
+    as ``known`` shows."""
     held = [prospect for prospect in prospects if prospect.verdict]
     running = len(prospects) - len(held)
     if not running:
@@ -217,7 +220,7 @@ def _of_tests(prospects: Sequence[Prospect], known: Prospect) -> tuple[str, str]
 
 
 class PlanOnly:
-    """The hook of a ``--plan`` run: print in place of running tests."""
+    """The hook of a ``--plan`` run: it prints the plan instead of running tests."""
 
     def __init__(self, state: State, *, whole: bool, short: Callable[[], Sequence[str]]) -> None:
         self.state = state

@@ -31,8 +31,8 @@ WHOLE_CLUSTER = re.compile(
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
-    """Map each fixture that describes only one sort of cluster to the conditions for this sort:
-    ``ABOUT`` of the class that the fixture returns."""
+    """Map each fixture that describes only one sort of cluster to the conditions of this sort: the
+    attribute ``ABOUT`` of the class that the fixture returns."""
     found = {}
     for name, fixture in (pair for area in areas for pair in vars(area).items()):
         given = get_type_hints(fixture).get("return") if hasattr(fixture, "__wrapped__") else None
@@ -45,7 +45,7 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     """Read a collected test's marks and return the test as planned. Raise pytest.UsageError, naming
     the test.
 
-    ``demands``: :func:`demanded`.
+    ``demands``: the result of :func:`demanded`.
     """
     callspec = getattr(item, "callspec", None)
     parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
@@ -93,7 +93,7 @@ def _refuse_foreign_facts(
     demands: Mapping[str, Conditions],
 ) -> None:
     """Raise pytest.UsageError if a part reads facts that only some clusters have, but may also run
-    on others."""
+    on other clusters."""
     for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
         for part in parts:
             lacking = part.applies.missing(catalog[part.claim].applies.missing(demands[fixture]))
@@ -119,10 +119,10 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
 def _uses(
     item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
 ) -> tuple[str, ...]:
-    """Return the features that a test uses and needs rights for: by its fixtures, its manifests,
-    and its claims' isolation.
+    """Return the features that a test uses and needs rights for. Fixtures, manifests, and the
+    isolation of its claims show them.
 
-    ``nodes``: it needs pods in a node's network, or HostProcess pods.
+    ``nodes``: the test needs pods in a node's network, or HostProcess pods.
     """
     fixtures = set(getattr(item, "fixturenames", ()))
     kinds = {isolation.kind for isolation in isolation_of(parts, catalog)}

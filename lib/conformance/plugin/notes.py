@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes of a run's report: what the run left out, what it lost, and why it ended early."""
+"""Notes of a run's report: tests that it left out, verdicts that it lost, and why it ended
+early."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ AGENT_NOT_EXECUTED = (
     "files"
 )
 AGENTS = "hybridlab.windows-agents"
-"""The label of a lab's Windows node that names the interpreter of the probe programs there
+"""The label of a lab's Windows node that names the interpreter of the node's probe programs
 (docs/lab.md)."""
 QUICK = (
     "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
@@ -85,7 +86,7 @@ def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
 
 
 def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
-    """Return the claims that have no verdict for this reason; empty: none."""
+    """Return the claims that have no verdict for this reason; empty if there are none."""
     costs = {result.claim for test in tests for result in test.results if result.reason == why}
     return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
 

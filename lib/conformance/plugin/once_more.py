@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that were postponed, in every process that runs tests: they run once more after all others.
+"""Postponed tests, in every process that runs tests: they run once more after all other tests.
 
 The session's fixtures, such as the worker's pods, live until then, so that the same path is probed
 again.
@@ -26,8 +26,8 @@ class OnceMore:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Run the postponed tests, after the last test and outside of its turn; each takes its own
-        turn."""
+        """Run the postponed tests after the last test, and outside of its turn: each waits for its
+        own turn."""
         result = yield
         if (
             nextitem is None
@@ -49,7 +49,7 @@ class OnceMore:
         items = last.session.items
         xdist: Any = next((plugin for plugin in plugins if hasattr(plugin, "run_one_test")), None)
         for item, following in zip_longest(again, again[1:]):
-            if xdist:  # xdist's worker assigns each report to the test that it was sent
+            if xdist:  # xdist's worker finds the test of each report by this index
                 xdist.item_index = items.index(item)
             item.stash[PUT_OFF] = False
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -58,7 +58,7 @@ class OnceMore:
 
 
 class LastTest:
-    """A hook that runs a process's last test in pytest's place, since that test may itself be
+    """A hook that runs the last test of a process in pytest's place, since this test may itself be
     postponed and run again."""
 
     def __init__(self, state: State) -> None:
@@ -86,5 +86,5 @@ class _Following:
         self._session = session
 
     def listchain(self) -> list[pytest.Session]:
-        """Return the session, if a test is postponed; else nothing."""
+        """Return the session if a test is postponed; otherwise an empty list."""
         return [self._session] if self._state.put_off else []

@@ -2,7 +2,7 @@
 """The effect of ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` on a
 report.
 
-They are read before anything is touched, so that no run is wasted because of an expired waiver.
+These options are read before the run touches anything, so that an expired waiver wastes no run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUALIFICATION = pytest.StashKey["Qualification"]()
 
 
 def qualification(config: pytest.Config) -> Qualification:
-    """Return the options' requirements, read once. Raise UsageProblem."""
+    """Return the requirements of the options, which are read only once. Raise UsageProblem."""
     if QUALIFICATION not in config.stash:
         config.stash[QUALIFICATION] = Qualification.of(config)
     return config.stash[QUALIFICATION]
@@ -53,7 +53,8 @@ class Qualification:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Qualification:
-        """Read the options. Raise UsageProblem: one line, before anything is touched."""
+        """Read the options. Raise UsageProblem with a line for the user, before the run touches
+        anything."""
         option = config.option
         today = datetime.datetime.now(datetime.UTC).date()
         return cls(
@@ -77,7 +78,8 @@ class Qualification:
     def apply(
         self, report: RunReport, pytest_status: int, *, by_user: bool
     ) -> tuple[RunReport, tuple[str, ...]]:
-        """Return the report with its exit code, gates and waivers; and lines about the baseline."""
+        """Return the report with its exit code, gates and waivers, and the lines of the comparison
+        with the baseline."""
         report = replace(
             report,
             suite={**report.suite, "sets": sets().digest},
@@ -120,8 +122,8 @@ class Qualification:
     def _causes(
         self, report: RunReport, gates: Sequence[GateResult], found: Comparison | None
     ) -> dict[int, str]:
-        """Map each exit code that options require to the first option that requires it; map 0 to
-        any."""
+        """Map each exit code that options require to the first option that requires it. The text
+        for 0 has no meaning."""
         against = [
             claim.claim.id
             for claim in report.claims
@@ -182,8 +184,8 @@ class Qualification:
         return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
     def _fails(self, outcome: ClaimOutcome) -> bool:
-        """Return whether a claim has an unwaived verdict of ``--fail-on`` anywhere, even if only on
-        one build."""
+        """Return whether a claim has an unwaived verdict of ``--fail-on``, even if only on a single
+        build."""
         if not outcome.results:
             return (
                 outcome.verdict in self.fail_on
@@ -197,8 +199,8 @@ class Qualification:
         )
 
     def _excused(self, test: TestOutcome) -> TestOutcome:
-        """Return a test as it counts for the exit code: without its violations if all of them are
-        waived."""
+        """Return a test in the form that counts for the exit code: without its violations if all of
+        them are waived."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
         if (
             test.verdict is ClaimVerdict.VIOLATED
@@ -226,8 +228,8 @@ class Qualification:
 
 
 GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
-"""Exit codes in order of precedence: those that only pytest can give, then 1, then 6, then the
-others."""
+"""Exit codes in order of precedence: first codes that only pytest can return, then 1, then 6, then
+the remaining codes."""
 
 
 def _by_claim(report: RunReport) -> Report:

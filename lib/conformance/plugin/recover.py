@@ -2,8 +2,8 @@
 """The commands ``--restore`` and ``--janitor``, which do the same; ``--janitor --dry-run`` only
 lists leftovers.
 
-Their exit codes: 0 everything is as before; 6 something is left (a value of another owner,
-something to do by hand, pods that do not reach each other); 4 and 7 as for any run.
+Their exit codes: 0 everything is as before the run; 6 something is left (a value of another owner,
+a change to restore by hand, pods that do not reach each other); 4 and 7 as for any run.
 """
 
 import fcntl
@@ -85,8 +85,8 @@ def _refuse(option: Any, choice: Choice) -> None:
 
 @contextmanager
 def _signature() -> Iterator[str]:
-    """Yield the signature for all objects that are made meanwhile, so that a later process can
-    recognise that this one is dead."""
+    """Yield the signature of all objects that are made meanwhile. By the signature, a later process
+    can recognise that this process is dead."""
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         path = Path(folder) / "alive"
         with path.open("a+") as file:

@@ -2,8 +2,8 @@
 """``--dry-run``: runs the selected tests without changing or probing anything, and prints every
 change.
 
-A test whose next step depends on the cluster's answers ends there, and the output says so. Requests
-to the API server other than reads are refused.
+A test ends where its next step depends on the cluster's answers, and the output reports this.
+Requests to the API server other than reads are refused.
 """
 
 from collections.abc import Generator
@@ -31,7 +31,7 @@ class Rehearsal:
         self.state = state
         self.count = 0
         self.begun = 0
-        """The tests that would run."""
+        """The number of tests that would run."""
 
     def tell(self, text: str) -> None:
         """Print a change's line, or its content."""
@@ -54,15 +54,15 @@ class Rehearsal:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Return no letters, since they would appear between the printed lines."""
+        """Return no letters for tests, since letters would appear between the printed lines."""
         return (
             None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
         )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """End a test if its set-up would change something. Tests that would not run are skipped
-        before."""
+        """End a test where its set-up depends on the cluster's answers. Tests that would not run
+        have been skipped earlier."""
         self.begun += 1
         return (yield from self._as_far_as_it_goes())
 
@@ -74,7 +74,7 @@ class Rehearsal:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        """Ignore errors while cleaning up, since nothing was made."""
+        """Ignore errors while cleaning up, since the dry run has created nothing."""
         try:
             return (yield)
         except Exception as error:
@@ -94,7 +94,7 @@ class Rehearsal:
             ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the number of changes, and what is unknown; the controller prints the tests that
+        """Print the number of changes, and unknown facts; the controller prints the tests that
         would not run."""
         if not self.begun:
             terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")

@@ -35,7 +35,8 @@ class Rerun:
 
     @classmethod
     def of(cls, path: str, *, own_lab: bool) -> Rerun:
-        """Return the run of a report.  Raise UsageProblem: one line, before anything is touched."""
+        """Return the run of a report. Raise UsageProblem with a line for the user, before the run
+        touches anything."""
         report = read(Path(path))
         found = frozenset(again.to_run_again(report, digest()))
         if own_lab:
@@ -86,7 +87,7 @@ class Rerun:
         )
 
     def continued(self, now: Sequence[TestOutcome]) -> Continued:
-        """Return the report's data about the earlier run, and about each test that was run
+        """Return the new report's data about the earlier run, and about each test that was run
         again."""
         before = {plain["test"]: str(plain["verdict"]) for plain in self.report.plain["tests"]}
         run = self.report.run
@@ -105,12 +106,12 @@ RERUN = pytest.StashKey["Rerun | None"]()
 AGAIN = "conformance_again"
 """The key of the value that the controller passes to xdist's workers: node ids of the tests that
 are run again, or None for all. Workers do not read the report themselves: if the user named
-``reports/latest``, it already leads to the new run."""
+``reports/latest``, this link already leads to the new run."""
 
 
 def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
-    """Return the node ids of the tests that ``--rerun-of`` selects; None without this option. Set
-    in every process of the run.
+    """Return the node ids of the tests that ``--rerun-of`` selects; None without this option. The
+    result is the same in every process of the run.
     """
     if hasattr(config, "workerinput"):
         given = config.workerinput[AGAIN]

@@ -12,13 +12,14 @@ from conformance.model.claim import ClaimVerdict
 from conformance.plugin.judge.stash import OUTCOME
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Map each letter of ``-r`` to the reports that it selects, and to their word; the gravest come
-last."""
+"""Map each letter of ``-r`` to the category of reports that it selects, and to their verdict; the
+gravest come last."""
 
 
 def tell(reporter: Any, usual: Callable[[], object]) -> None:
-    """Print pytest's summary without cutting lines to the terminal's width, since names would leave
-    no room for the reason. ``usual``: prints everything else that ``-r`` selects.
+    """Print pytest's summary without cutting lines to the terminal's width, since long names would
+    leave no room for the reason. ``usual``: a function that prints everything else that ``-r``
+    selects.
     """
     chars = reporter.reportchars
     whole = reporter.config.option.verbose > 0
@@ -59,8 +60,8 @@ def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
 
 
 def _verdict_and_reason(report: Any) -> tuple[str, str]:
-    """Return a test's verdict and reason, with the advice if it did not run; else the end of its
-    text.
+    """Return a test's verdict and reason, with the advice if the test did not run. If the report
+    has no outcome, return SKIPPED and the last line of its text.
     """
     outcome = next(
         (value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None

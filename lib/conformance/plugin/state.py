@@ -25,8 +25,8 @@ from conformance.run.restoration import Restoration
 from conformance.run.run import Run, permitted, with_external_target
 
 SUITES = "suites"
-"""A run is a conformance run only if it names something in this folder; tests of the library never
-start a lab."""
+"""A run is a conformance run only if it names something in this folder, so that tests of the
+library never start a lab."""
 WORKER_INPUT = "conformance"
 """The key of the values that xdist's controller passes to its workers."""
 
@@ -40,13 +40,13 @@ class State:
     attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
-    """Functions of parts that start work which may last longer than its test; each returns the work
-    that has not ended."""
+    """Functions that return work which has not ended. Each belongs to a part of the suite whose
+    work may last longer than the test that started it."""
     put_off: list[pytest.Item] = field(default_factory=list)
-    """Tests that are run once more after all others of this process."""
+    """Tests that are run once more after all other tests of this process."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
-    """Returns the nodes on which Felix does not run, except those where this run stopped it; set by
-    the worker's fixtures."""
+    """Returns the nodes on which Felix does not run, except nodes where this run stopped Felix; set
+    by the worker's fixtures."""
     interruption: Interruption = field(default_factory=Interruption)
     events: Events = field(default_factory=Events)
     """The file of ``--events``, in the process that the user started."""
@@ -58,8 +58,8 @@ class State:
 
     @property
     def tries_at_once(self) -> bool:
-        """Return whether pytest-rerunfailures runs failed tests again at once, so that no test is
-        postponed."""
+        """Return whether pytest-rerunfailures runs failed tests again at once; no test is postponed
+        in this case."""
         return bool(getattr(self.config.option, "reruns", None))
 
     def for_worker(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def is_listing(config: pytest.Config) -> bool:
 
 
 def of(config: pytest.Config) -> State:
-    """Return this process's state; made at the first call.  Raise pytest.UsageError."""
+    """Return this process's state, which the first call makes. Raise pytest.UsageError."""
     if STATE not in config.stash:
         try:
             config.stash[STATE] = (
@@ -121,7 +121,7 @@ def of(config: pytest.Config) -> State:
 
 def _controller(config: pytest.Config) -> State:
     choice = options.read_choice(config)
-    # checks the options before a directory is made
+    # also checks the options, before a directory is made
     settings = options.read_settings(config, choice, "none", "main")
     if passive(config):
         return State(config=config, run=Run(choice=choice, settings=settings, directory=None))
@@ -153,7 +153,7 @@ def _controller(config: pytest.Config) -> State:
     )
     if is_listing(
         config
-    ):  # registered before the lab's end, so that it runs after it; a failed lab's log stays
+    ):  # registered before the lab's close, so that it runs after it; the log of a failed lab stays
         config.add_cleanup(lambda: directory.discard() if run.inspection else None)
     if run.provider:
         config.add_cleanup(run.provider.close)

@@ -10,7 +10,8 @@ from conformance.plugin.judge.stash import WAITS
 from conformance.verdicts.attempts import FLAKY
 
 CRASH = "the worker's crash"
-"""The phase of the report that xdist makes of a test whose worker died, as in pytest's headline."""
+"""The phase of the report that xdist makes for a test whose worker died; pytest's headline prints
+it."""
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.CONFIRMED: ("passed", ".", "CONFIRMED"),
     ClaimVerdict.VIOLATED: ("failed", "F", ("VIOLATED", {"red": True})),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of ``-k``: a word of the catalog selects its subject, and no test that only has the
-word in its name.
+"""The words of ``-k``: a word of the catalog selects tests of its subject, but not tests that only
+have the word in their names.
 
 pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds
 ``snat``, and ``VXLAN-1`` finds VXLAN-10, which drains nodes. A word that is a subject or a claim's
@@ -34,7 +34,7 @@ def subjects(catalog: Catalog) -> dict[str, str]:
 
 
 def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Catalog) -> bool:
-    """Return whether ``-k expression`` selects a test; ``own``: its subjects, and its claims."""
+    """Return whether ``-k expression`` selects a test; ``own``: the test's subjects and claims."""
     about = frozenset(own)
     otherwise = KeywordMatcher.from_item(item)
     return _evaluated(
@@ -44,7 +44,8 @@ def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Ca
 
 
 def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[str]]:
-    """Map each word of an expression that is a subject or claim without any test to its claims."""
+    """Return the words of an expression that are subjects or claims without any test; map each to
+    its claims."""
     tested = {claim for test in suite_tests(suites) for claim in test.claims}
     found = {}
     for word in _words(expression):
@@ -66,15 +67,15 @@ def _words(expression: str) -> list[str]:
 
 
 def _subject(word: str, catalog: Catalog) -> str:
-    """Return the subject, or the id of the claim, that a word names; empty: it names neither."""
+    """Return the subject, or the id of the claim, that a word names; empty if it names neither."""
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
 def selects_nothing(
     expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()
 ) -> bool:
-    """Return whether an expression certainly selects no test. It is decided by the text of the test
-    files, before anything starts.
+    """Return whether an expression certainly selects no test. The text of the test files decides,
+    before anything starts.
 
     ``claims``: only tests of these claims count; empty: all tests count.
     """
@@ -101,8 +102,8 @@ def selects_nothing(
 
 
 def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
-    """Return whether a word may occur in the id of a test's parameter: a number, a known id, or
-    text of a file."""
+    """Return whether a word may occur in the id of a test's parameter: as a number, as a known id,
+    or because a file contains the word."""
     if word.isdecimal() or any(word in item for item in UNTOLD):
         return True
     parts = [part for part in re.split(r"[][-]", word) if part]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of worlds and stories of policies: one test for each that ships, or for the files of
-``--world`` and ``--story``.
+"""Tests of worlds and stories of policies: one test for each packaged world or story, or for each
+file of ``--world`` and ``--story``.
 
-At most two workers run them, since each of these workers makes three pods on every covered node.
+At most two workers run tests of worlds, since each of these workers makes three pods on every
+covered node.
 """
 
 from collections.abc import Generator
@@ -28,17 +29,17 @@ STORIES = "policy/test_stories.py"
 distributes tests knows only names."""
 SEATED = 2
 """The number of workers that run worlds. On a lab with two cores, all worlds add 100 s to a run if
-six workers run them, and 8 s if two do (docs/performance.md)."""
+six workers run worlds, and 8 s if two workers do (docs/performance.md)."""
 
 
 LONGEST = 24 * 60
-"""The number of minutes that random stories may take."""
+"""The maximum number of minutes that random stories may take."""
 
 
 class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
-    """A scheduler that gives tests of worlds only to the first workers. These run them after the
-    tests of ``--quick``, since exclusive tests wait until they have ended; a single worker runs
-    them last."""
+    """A scheduler that gives tests of worlds only to the first workers. These workers run worlds
+    right after the tests of ``--quick``, since exclusive tests wait until all worlds have ended. A
+    single worker runs worlds last."""
 
     def schedule(self) -> None:
         super().schedule()
@@ -56,11 +57,11 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
             node.send_runtest_some(dealt)
         elif not self.node2pending[node][
             1:
-        ]:  # a worker runs its last test only when it knows that no other comes
+        ]:  # a worker runs its last test only when it knows that no further test comes
             node.shutdown()
 
     def _choice(self, node: WorkerController) -> list[int]:
-        """Return the tests that a worker may get; those that it gets first are at the beginning."""
+        """Return the tests that a worker may get, in the order in which it gets them."""
         assert self.collection is not None  # xdist sends no test before the collection
         active = [node for node in self.nodes if not node.shutting_down]
         if len(active) <= SEATED:
@@ -105,7 +106,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-@pytest.hookimpl(wrapper=True)  # first, since the judge then reads the claims of each test
+@pytest.hookimpl(wrapper=True)  # runs first, since the judge then reads the claims of each test
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Leave out a test for which ``--world`` names no world: the test of edits, or the test of
     worlds without edits."""

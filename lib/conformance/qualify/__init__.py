@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers from reports: qualified or not, better or worse, and the tests that remain to be run.
+"""Answers from reports: whether a run qualifies, whether it is better or worse than another run,
+and which tests remain to be run.
 
-It uses only stored reports: no cluster, no pytest. The rule for gates and comparisons is
-:mod:`conformance.verdicts.acceptable`.
+The package uses only reports, and neither a cluster nor pytest.
+:mod:`conformance.verdicts.acceptable` has the rule for gates and comparisons.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Continues an earlier report: the tests to run again, the cluster, and the verdicts of both runs.
 
-A rerun hides nothing. The worse of two decisions counts, and is marked FLAKY if they differ. A
-later decision replaces only NOT_RUN and INCONCLUSIVE, which decide nothing about the cluster.
+A rerun hides nothing. The worse of two decisions counts, and is marked FLAKY if the two differ. A
+later decision only replaces NOT_RUN and INCONCLUSIVE, which decide nothing about the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,8 @@ from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.decisions import BETWEEN_TWO
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
-"""Verdicts of tests that are run again; a NOT_RUN test is decided if its reason no longer holds."""
+"""Verdicts of tests that are run again. A NOT_RUN test gets a verdict if the reason for NOT_RUN no
+longer holds."""
 BAD = frozenset(
     {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN}
 )
@@ -31,8 +32,8 @@ FLAKY = "FLAKY"
 
 
 def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
-    """Return node ids of the tests to run again. ``digest`` identifies the catalog by which they
-    will be judged.
+    """Return the node ids of the tests to run again. ``digest`` identifies the catalog by which the
+    new run judges them.
 
     Raise UsageProblem if the report cannot be continued, or has nothing to run again.
     """
@@ -60,13 +61,13 @@ def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
 
 
 def uid(report: Report) -> str:
-    """Return the UID of the report's cluster; empty: the report has none."""
+    """Return the UID of the report's cluster; empty if the report has none."""
     return str(report.installed.get("cluster_uid") or "")
 
 
 def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[str]:
-    """Yield the differences between this cluster and the report's cluster at that time; none: they
-    are the same."""
+    """Yield the differences between this cluster and the report's cluster at the time of the
+    report."""
     if uid(report) != installed.cluster_uid:
         yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
         return
@@ -134,14 +135,14 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
         f"{FLAKY} ({', '.join(verdicts)}): "
         if len(set(verdicts)) > 1
         and verdict is not now.verdict
-        and not reason.startswith(FLAKY)  # a second rerun finds the word already
+        and not reason.startswith(FLAKY)  # in a second rerun the reason already begins with FLAKY
         else ""
     )
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """Return which of an earlier and a later verdict counts."""
+    """Return the verdict that counts: the earlier or the later."""
     if now is ClaimVerdict.NOT_RUN:
         return before
     if (before in UNDECIDED and now not in UNDECIDED) or (before is ClaimVerdict.NOT_RUN):
@@ -178,5 +179,6 @@ def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
 
 
 def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
-    """Return whether the later run decided what this result left open, on any nodes."""
+    """Return whether the later run decided, on any nodes, the builds (or the result) that this
+    decision left open."""
     return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

@@ -37,8 +37,8 @@ class Attestation:
 def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[str, Attestation]:
     """Return the attestations of a file by claim.
 
-    Raise UsageProblem, in one line with the entry, if the file is unreadable, a test decides the
-    claim, the answer is no verdict, or the date is in the future.
+    Raise UsageProblem, in one line with the entry, if the file is unreadable, if a test decides the
+    claim, if the answer is no verdict, or if the date is in the future.
     """
     found: dict[str, Attestation] = {}
     for where, entry in entries.read(path, "attestations", "answers"):

@@ -26,15 +26,16 @@ NOISE = 1.25
 """A convergence time counts as changed only if its median changed by more than this factor, and by
 more than the two limits below."""
 NOISE_SECONDS = 0.5
-"""s. The least change of the median: polling alone explains a smaller one."""
+"""s. The minimum change of the median that counts: polling alone explains a smaller change."""
 CHANGES = 3
-"""The number of changes of policy that is needed to know their spread. With so many, the median
-must also change by more than either run's distance from the median to the 95th percentile."""
+"""The number of policy changes that suffices to know the spread of their times. With so many policy
+changes, the median must also change by more than the distance from the median to the 95th
+percentile in each of the runs."""
 
 
 NAMED = 3
-"""The most parts and builds of a claim that its line names; if there are more, it gives their
-number."""
+"""The maximum number of parts and builds of a claim that its line names; if there are more, the
+line gives their number."""
 RECOVERY = "seconds to a new connection"
 """The name of the figure that tests of disturbed connections record
 (:mod:`conformance.expect.subjects.connections_during_change`)."""
@@ -52,12 +53,12 @@ class Turned:
     turn: Turn
     reason: str
     waiver: str = ""
-    """The waiver that accepts the present verdict; empty: there is none, or the claim is not
+    """The waiver that accepts the present verdict; empty if there is none, or if the claim is not
     worse."""
 
     def __str__(self) -> str:
-        """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; for a waived claim,
-        with its waiver."""
+        """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; the line of a waived
+        claim ends with its waiver."""
         place = f", {self.where}" if self.where else ""
         why = self.waiver or unnamed(self.reason, self.claim)
         return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({why})" if why else "")
@@ -65,7 +66,7 @@ class Turned:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Everything in which two reports differ."""
+    """All differences between two reports."""
 
     old: str
     new: str
@@ -74,11 +75,11 @@ class Comparison:
     """Claims that only the newer report has."""
     disappeared: tuple[str, ...]
     parts: tuple[str, ...]
-    """Claims whose decided parts or Windows builds differ between the reports, one line each."""
+    """A line for each claim whose decided parts or Windows builds differ between the reports."""
     facts: tuple[str, ...]
     times: tuple[str, ...]
     flaky: tuple[str, ...] = ()
-    """Claims whose attempts disagree in the newer report, and did not in the older."""
+    """Claims whose attempts disagree in the newer report but not in the older report."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
         """Return the unwaived changes in one direction."""
@@ -86,12 +87,12 @@ class Comparison:
 
     @property
     def waived(self) -> tuple[Turned, ...]:
-        """Return the claims that became worse and that a waiver accepts everywhere."""
+        """Return the claims that became worse, but whose waivers accept this in every place."""
         return tuple(turned for turned in self.turned if turned.waiver)
 
     @property
     def cause(self) -> str:
-        """Return the cause of its exit code in one line; empty for 0."""
+        """Return the cause of the comparison's exit code in one line; empty for 0."""
         if worse := dict.fromkeys(turned.claim for turned in self.of("worse")):
             return f"{', '.join(worse)} became worse"
         lost = dict.fromkeys(turned.claim for turned in self.of("undecided now"))
@@ -99,13 +100,13 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something that was acceptable is not acceptable any more, 6 if something is
-        not decided any more, else 0."""
+        """Return 1 if a result is no longer acceptable, 6 if a result is no longer decided, else
+        0."""
         return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
 def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Comparison:
-    """Return the differences of the newer report from the older one; ``waivers`` accept worse
+    """Return the differences of the newer report from the older report; ``waivers`` accept worse
     results.
     """
     shared = [claim for claim in new.claims if claim in old.claims]
@@ -134,8 +135,8 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
 
 
 def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) -> Turned:
-    """Return the change with the waiver that accepts it, if it became worse and every place is
-    waived."""
+    """Return the change, with a waiver if the claim became worse and waivers accept this in every
+    place."""
     if turned.turn != "worse":
         return turned
     places = {
@@ -153,8 +154,8 @@ def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) ->
 
 
 def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
-    """Yield Windows build and verdict of each of a result's decisions; if it has no decisions, its
-    own."""
+    """Yield Windows build and verdict of each decision of a result, and the result's own verdict if
+    no decision has it."""
     for decision in result.decisions:
         yield from ((build, decision.verdict) for build in decision.about or ("",))
     if not any(decision.verdict is result.verdict for decision in result.decisions):
@@ -183,8 +184,8 @@ def _label(report: Report) -> str:
 def _turned(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
     """Yield changes of the whole claim, and by part and Windows build if both reports have details.
 
-    ``builds``: those of the newer report's cluster. A build that is in this cluster but was not
-    examined is not decided any more; a build that is not in it belongs to another cluster.
+    ``builds``: the builds of the newer report's cluster. A build that is in this cluster but was
+    not examined is no longer decided. A build that is not in this cluster is ignored.
     """
     if old.verdict is not new.verdict:
         yield _one(new, "", old.verdict, new.verdict, new.reason)
@@ -208,7 +209,7 @@ def _turned_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[Turned]:
 
 def _turned_builds(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
     now = _by_build(new)
-    # Where the whole claim is undecided, its own line reports that no build was reached.
+    # If the whole claim is undecided, the claim's own line reports that no build was reached.
     undecided = new.verdict in UNDECIDED
     for build, before in sorted(_by_build(old).items()):
         lost = build in builds and not undecided
@@ -293,8 +294,8 @@ def _connection(report: Report) -> dict[str, str]:
 
 
 def _flat(facts: Facts | None) -> dict[str, str]:
-    """Return the facts to compare: values without their sources, nodes by system, build and
-    update.
+    """Return the facts to compare: values without their sources, and nodes by operating system,
+    build and update.
     """
     if facts is None:
         return {}
@@ -327,8 +328,8 @@ def _flat(facts: Facts | None) -> dict[str, str]:
 
 
 def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
-    """Map each build, and each property that was read in Windows hosts, to the values of the
-    build's nodes."""
+    """Map each pair of build and property (read in Windows hosts) to the values of the build's
+    nodes."""
     found: dict[tuple[str, str], set[str]] = {}
     for node in facts.by_os("windows"):
         for name, value in (node.differences.value or {}).items():
@@ -337,8 +338,8 @@ def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
 
 
 def _other_versions(old: Report, new: Report) -> Iterator[str]:
-    """Return components with another version, or with another image under the same tag, if both
-    reports have them.
+    """Yield components with another version, or with another image under the same tag, if both
+    reports have the component.
     """
     before, now = (versions(from_plain(Installed, report.installed)) for report in (old, new))
     yield from (
@@ -349,8 +350,8 @@ def _other_versions(old: Report, new: Report) -> Iterator[str]:
 
 
 def _other_suites(old: Report, new: Report) -> Iterator[str]:
-    """Yield differences of the judges: suite, catalog or sets of claims; only if both reports name
-    them."""
+    """Yield differences of the suites that judged: version, catalog or sets of claims, if both
+    reports name them."""
     before, now = (report.suite for report in (old, new))
     yield from (
         f"the suite's {name}: {before[name][:12]} -> {now[name][:12]}"
@@ -423,7 +424,7 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 
 
 def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[str]]]:
-    """Return the non-empty sections: titles with their number of entries, and lines."""
+    """Yield the non-empty sections: title with the number of entries, and lines."""
     turned = [(title, found.of(which)) for which, title in SECTIONS]
     for title, changes in (turned[0], ("Worse, waived", found.waived), *turned[1:]):
         lines = [str(change) for change in changes] if whole else _by_claim(changes)
@@ -458,7 +459,8 @@ def _by_claim(turned: Sequence[Turned]) -> list[str]:
 
 
 def as_text(found: Comparison, whole: bool = False) -> str:
-    """Return text for a terminal.  ``whole``: with a line for each part and build of a claim."""
+    """Return the comparison as text for a terminal. ``whole``: with a line for each part and build
+    of a claim."""
     lines = [f"old  {found.old}", f"new  {found.new}"]
     for title, entries in _sections(found, whole):
         lines += ["", title, *(f"  {line}" for line in entries)]
@@ -466,7 +468,7 @@ def as_text(found: Comparison, whole: bool = False) -> str:
 
 
 def as_markdown(found: Comparison, whole: bool = False) -> str:
-    """Return text for a release page.  ``whole`` as in :func:`as_text`."""
+    """Return the comparison as Markdown for a release page. ``whole`` as in :func:`as_text`."""
     lines = [
         "| | report |",
         "| --- | --- |",

@@ -10,7 +10,7 @@ from conformance.errors import UsageProblem
 
 
 def read(path: Path, what: str, of: str) -> list[tuple[str, Any]]:
-    """Return the entries of a file, each with its place for messages.
+    """Return the entries of a file, each with a text that names its place in messages.
 
     ``what``: the file's name in messages; ``of``: the kind of its entries. Raise UsageProblem.
     """

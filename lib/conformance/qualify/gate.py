@@ -2,9 +2,9 @@
 """The gate: decides whether a report shows what a named set requires, on each Windows build, and
 names the obstacles.
 
-There are three answers: ``qualified``; ``not qualified``, since something is decided and not
-acceptable; ``incomplete``, since something is not decided. A lab qualifies nothing, and the answer
-says so.
+There are three answers: ``qualified``; ``not qualified``, if a decided result is not acceptable;
+``incomplete``, if a required result is not decided. A lab qualifies nothing, and its answer says
+so.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ class Obstacle:
     reason: str
     waiver: Waiver | None = None
     decided: bool
-    """The obstacle is a decision about the cluster; otherwise nothing is known."""
+    """True if the obstacle is a decision about the cluster; False if nothing was decided."""
 
     def __str__(self) -> str:
         """Return ``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
@@ -64,7 +64,7 @@ class GateResult:
     obstacles: tuple[Obstacle, ...]
     """The obstacles, decisions first."""
     is_unverified: bool = False
-    """The evidence came over an unverified connection."""
+    """True if the evidence came over an unverified connection."""
 
     @property
     def standing(self) -> tuple[Obstacle, ...]:
@@ -92,7 +92,7 @@ class GateResult:
         words += ", over an unverified connection" if self.is_unverified else ""
         found = {
             each.claim: each.found for each in reversed(self.standing)
-        }  # of a claim's obstacles, the first counts: decisions come first
+        }  # the first obstacle of a claim counts, since decisions come first
         found = dict(reversed(found.items())) | {
             each.claim: "waived" for each in self.obstacles if each.claim not in found
         }
@@ -142,8 +142,8 @@ def judge(
 
 
 def exit_code(results: Sequence[GateResult]) -> int:
-    """Return 0 if all qualify, 1 if one does not, 6 if one could not be decided (architecture,
-    section 4).
+    """Return 0 if all results qualify, 1 if a result is not qualified, 6 if a result could not be
+    decided (architecture, section 4).
     """
     answers = {result.answer for result in results}
     if "not qualified" in answers:
@@ -152,8 +152,8 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never
-    did."""
+    """Return the waivers that accepted nothing, since the waived result no longer occurs or never
+    occurred."""
     used = {
         id(obstacle.waiver)
         for result in results
@@ -202,7 +202,8 @@ def _excused(
     """Return the parts of a claim ("": the whole) that do not apply to this cluster's nodes of a
     build.
 
-    If that would leave no part of the claim, return only those with a condition that the set names.
+    If no required part of the claim would remain, return only the parts whose failing condition is
+    one that the set names.
     """
     if report.facts is None or demand.claim not in claims:
         return set()
@@ -252,7 +253,7 @@ def _of_part(
     waivers: Sequence[Waiver],
 ) -> Iterator[Obstacle]:
     """Yield an obstacle for each kind of verdict that is not acceptable. A waived result does not
-    hide the others."""
+    hide other results."""
     found = on_build(results, build)
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")

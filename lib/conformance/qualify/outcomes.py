@@ -31,7 +31,7 @@ TOLD = (
     "figures",
     "cause",
 )
-"""The fields that a test's outcome takes from a report; older reports lack some."""
+"""The fields that a test's outcome takes from a report; older reports lack some of these fields."""
 
 
 def tests(report: Report) -> list[TestOutcome]:
@@ -40,7 +40,7 @@ def tests(report: Report) -> list[TestOutcome]:
 
 
 def together(before: Sequence[TestOutcome], now: Sequence[TestOutcome]) -> tuple[TestOutcome, ...]:
-    """Return all tests of an earlier and a later run, with the results of both."""
+    """Return all tests of an earlier and a later run, with the merged results of both runs."""
     kinds = {claim.id: claim.kind for claim in catalog().values()}
     later = {outcome.test: outcome for outcome in now}
     known = {outcome.test for outcome in before}
@@ -70,8 +70,8 @@ def attested(report: Report) -> Mapping[str, str]:
 
 
 def answered(claims: Sequence[ClaimOutcome], report: Report) -> tuple[ClaimOutcome, ...]:
-    """Return the claims; a person's attestations from a report answer claims that no test
-    decided."""
+    """Return the claims. A person's attestations from a report replace the verdict of claims that
+    no test decided."""
     given = attested(report)
     return tuple(
         replace(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named sets of claims that a gate requires, and the parts of each claim that the suite tests;
-data, with the catalog."""
+"""Named sets of claims that a gate requires, and the parts of each claim that the suite tests. Both
+are data in the folder of the catalog."""
 
 import functools
 import hashlib
@@ -24,9 +24,9 @@ class SuitePart:
 
     part: str
     applies: Conditions = ALL
-    """The clusters to which the part applies, among those of the claim."""
+    """The clusters to which the part applies, among the clusters to which the claim applies."""
     provisional: bool = False
-    """The part has not been shown on a real cluster yet, so no gate requires it."""
+    """True if the part has not been shown on a real cluster yet, so that no gate requires it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +35,16 @@ class Demand:
 
     claim: str
     parts: tuple[str, ...]
-    """Parts that must be decided; a claim without parts has the part ""."""
+    """The parts that must be decided; a claim without parts has the part ""."""
     only: bool = False
-    """The set names these parts only; otherwise further parts of a run count, too."""
+    """True if the set requires only the parts that it names. Otherwise further parts of a run also
+    count."""
     unless: tuple[str, ...] = ()
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is
     acceptable."""
     applies: Mapping[str, Conditions] = field(default_factory=dict)
-    """Map each part that has conditions to them; a cluster need not show a part that does not apply
-    to it."""
+    """Map each part with conditions to its conditions. A cluster need not show a part that does not
+    apply to it."""
     provisional: frozenset[str] = frozenset()
     """Parts that are not required; a VIOLATED result of such a part still counts."""
 
@@ -65,7 +66,8 @@ class Sets(Mapping[str, GateSet]):
     excluded: Mapping[str, str]
     """Claims that have tests but are in no set, each with the reason."""
     digest: str
-    """SHA-256 of the requirements, including parts; gates with equal hashes require the same."""
+    """SHA-256 of the requirements, including parts. Gates with equal digests require the same
+    claims and parts."""
 
     def __getitem__(self, name: str) -> GateSet:
         return self.by_name[name]

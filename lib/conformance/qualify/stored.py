@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored reports in the form that gates, comparisons and reruns need, and how they are read from a
-file.
+"""Reports in the form that gates, comparisons and reruns need, and functions that read them from
+files.
 
-Stored reports (``conformance.json``) have schema 3 or 2, or 1 as far as it has the data.
+Stored reports (``conformance.json``) have schema 3 or 2. Schema 1 is also read, as far as it has
+the data.
 """
 
 import itertools
@@ -51,7 +52,7 @@ class Report:
 
     @property
     def cut_short(self) -> str:
-        """Return why the run did not get to its end; empty if it did."""
+        """Return the reason why the run did not reach its end; empty if it did."""
         return str(self.run.get("cut_short") or "")
 
     @property
@@ -61,8 +62,8 @@ class Report:
 
     @property
     def unverified(self) -> str:
-        """Return why its evidence may come from another cluster than the named cluster; empty if it
-        cannot."""
+        """Return the reason why the evidence may come from another cluster than the named cluster;
+        empty if it cannot."""
         return str(self.run.get("unverified") or "")
 
     @property
@@ -78,8 +79,8 @@ class Report:
 
 
 def read(path: Path) -> Report:
-    """Return a report from its file, or from the folder of its run.  Raise UsageProblem: one
-    line."""
+    """Return a report from its file, or from the folder of its run. Raise UsageProblem with a
+    message of one line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
         # programs on Windows may put a byte order mark first
@@ -145,7 +146,7 @@ def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:
-    """Return the facts, even from a report of a version with fewer or other facts."""
+    """Return the facts of a report, even if a suite version with fewer or other facts wrote it."""
     known = {item.name for item in fields(Facts)}
     unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
     reported = {name: value for name, value in plain.items() if name in known}
@@ -180,8 +181,8 @@ def _claim(plain: Mapping[str, Any]) -> ClaimOutcome:
 
 
 def versions(installed: Installed) -> dict[tuple[str, str], str]:
-    """Map each workload and container to its running versions; digests are included if a tag was
-    moved."""
+    """Map each workload and container to its running versions; the text includes digests if a tag
+    was moved."""
     found: dict[tuple[str, str], set[str]] = {}
     for component in installed.components:
         found.setdefault((component.workload, component.container), set()).add(

@@ -3,8 +3,8 @@
 date.
 
 A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and,
-to narrow it, ``part`` or ``build``. A waived claim is shown as waived, never as green. INCONCLUSIVE
-cannot be waived, since nobody knows what it would hide.
+to narrow a waiver, ``part`` or ``build``. Reports show a waived claim as waived, never as green.
+INCONCLUSIVE cannot be waived, since nobody knows which fault the waiver would hide.
 """
 
 import datetime
@@ -42,14 +42,14 @@ class Waiver:
     link: str
     owner: str
     expires: datetime.date
-    """Its last day, UTC."""
+    """The last day of the waiver, UTC."""
     part: str = ""
-    """Only this part of the claim; empty: all."""
+    """The only part of the claim that is waived; empty: all parts."""
     build: str = ""
-    """Only this Windows build; empty: all."""
+    """The only Windows build for which the waiver holds; empty: all builds."""
 
     def covers(self, claim: str, verdict: ClaimVerdict, *, part: str, build: str) -> bool:
-        """Return whether it accepts this verdict of a claim's part on a Windows build."""
+        """Return whether the waiver accepts this verdict of a claim's part on a Windows build."""
         return (
             claim == self.claim
             and verdict in self.verdicts
@@ -67,15 +67,15 @@ class Waiver:
 def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Waiver, ...]:
     """Return the waivers of a file. ``known``: claims by id.
 
-    Raise UsageProblem, one line with the entry: unreadable, unknown claim or verdict, a missing
-    field, expired.
+    Raise UsageProblem, in one line with the entry, if the file is unreadable, a claim or verdict is
+    unknown, a field is missing, or a waiver has expired.
     """
     found = entries.read(path, "waivers", "waivers")
     return tuple(_waiver(entry, where, known, today) for where, entry in found)
 
 
 def _check_names(entry: Any, where: str) -> None:
-    """Raise UsageProblem unless an entry has all fields that it needs, and no other."""
+    """Raise UsageProblem if an entry lacks a required field or has an unknown field."""
     if not isinstance(entry, dict):
         raise UsageProblem(f"{where}: expected a mapping with {', '.join(REQUIRED)}")
     missing = [name for name in REQUIRED if not entry.get(name)]

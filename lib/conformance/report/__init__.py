@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outputs of a run: terminal summary, conformance.json, JUnit XML, Allure results, attachments.
 
-All of them are made from the same results, so they agree. The package uses neither pytest nor the
+All outputs are made from the same results, so they agree. The package uses neither pytest nor the
 cluster.
 """

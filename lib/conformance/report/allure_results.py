@@ -2,8 +2,8 @@
 """The parts of Allure's results that its plugin does not write: labels by claim, environment,
 categories, missing results.
 
-The plugin writes a result only when a test ends. Tests that were lost with a dead worker or by an
-early end are therefore added from the run's outcomes, so that JSON, JUnit and Allure agree.
+The plugin writes a result only when a test ends. Tests without a result, because a worker died or
+the run ended early, are added from the run's outcomes. Thus JSON, JUnit and Allure agree.
 """
 
 import json
@@ -23,7 +23,7 @@ CATEGORIES = [
     {"name": str(verdict), "messageRegex": f"(?s)^{verdict}\\b.*", "matchedStatuses": [str(status)]}
     for verdict, status in STATUS.items()
 ]
-"""The categories for readers of Allure 2; Allure 3 reads them from its own configuration
+"""The categories that Allure 2 reads; Allure 3 reads its categories from its own configuration
 (:mod:`conformance.report.html`)."""
 
 
@@ -38,12 +38,12 @@ FACTS = (
 )
 """Facts about the cluster that are written into environment.properties."""
 OF_NO_CLAIM = "The suite itself"
-"""The area of a test that decides no claim, such as that of the probes' own protocol."""
+"""The area of a test that decides no claim, such as the test of the probes' own protocol."""
 
 
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """Return (kind, value) of a test's labels: the epic is the area, the feature is the claim, the
-    story is the test itself, and the tags are those of the catalog."""
+    story is the test itself, and the tags are the catalog's tags."""
     pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]
@@ -52,7 +52,7 @@ def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
 
 
 def story(test: str) -> str:
-    """Return a test's name as a sentence, the same for all its parameters."""
+    """Return a test's name as a sentence, which is the same for all parameters of the test."""
     return test.partition("[")[0].removeprefix("test_").replace("_", " ")
 
 
@@ -103,8 +103,8 @@ def _of_cluster(facts: Facts) -> dict[str, str]:
 
 
 def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the executor for Allure: GitHub Actions, GitLab or Jenkins by their variables, else
-    this suite.
+    """Return the executor for Allure: GitHub Actions, GitLab or Jenkins if their environment
+    variables are set, otherwise this suite.
     """
     build = {
         "buildName": f"run {report.run_id} ({report.evidence or 'no cluster'})",
@@ -132,7 +132,7 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
 
 
 def add_missing(report: RunReport, folder: Path) -> None:
-    """Write a result for every test that has none."""
+    """Write a result for every test that has no result file."""
     present = written_tests(folder)
     claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
     for test in report.tests:

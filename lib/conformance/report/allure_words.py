@@ -3,7 +3,8 @@
 results.
 
 Allure's plugin names results by test functions, and lists every fixture. When the run has ended,
-its files are rewritten, and fixtures are left out; their attachments are moved to the test.
+this module rewrites the plugin's files. It removes fixtures and moves their attachments to the
+test.
 """
 
 import datetime
@@ -35,7 +36,7 @@ STATUS = {
 
 
 def retell(report: RunReport, folder: Path) -> None:
-    """Rewrite the results in a folder, and add one for each claim that no test has decided."""
+    """Rewrite the results in a folder, and add a result for each claim that no test has decided."""
     attached = _out_of_fixtures(folder)
     tests = {test.test: test for test in report.tests}
     claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
@@ -47,10 +48,10 @@ def retell(report: RunReport, folder: Path) -> None:
         )
         if test:
             content["name"] = title(test, claims)
-        if test and last[test.test] == path:  # earlier attempts keep their texts
+        if test and last[test.test] == path:  # results of earlier attempts keep their texts
             _tell(content, test, claims, report)
         _write(content, path)
-    for path in folder.glob("*-attachment.txt"):  # also what pytest captured
+    for path in folder.glob("*-attachment.txt"):  # this includes output that pytest captured
         text = path.read_text(encoding="utf-8", errors="replace")
         path.write_text(printing.plain(text), encoding="utf-8")
     for outcome in report.claims:
@@ -72,8 +73,8 @@ def written(folder: Path, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]
 
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
-    """Return ``DEMO-7: windows->windows``, or the test's name if there is no part; Allure shows the
-    claim's statement above, as the feature. A test of no claim keeps its own name."""
+    """Return ``DEMO-7: windows->windows``, with the test's name if there is no part. Allure shows
+    the claim's statement as the feature above this title. A test of no claim keeps its own name."""
     name = test.test.rpartition("::")[2]
     of_test = involved(test, claims)
     if not of_test:
@@ -84,7 +85,7 @@ def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
 
 
 def involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
-    """Return the claims of a test's results, each once; ``claims``: those of the run, by id."""
+    """Return the claims of a test's results, each once; ``claims``: the run's claims by id."""
     names = dict.fromkeys(result.claim for result in test.results)
     return [claims[name] for name in names if name in claims]
 
@@ -120,8 +121,8 @@ def _tell(
 
 
 def _severity(test: TestOutcome, claims: Sequence[Claim]) -> str:
-    """Return Allure's severity: a packet that passes although a policy should close its path blocks
-    a release."""
+    """Return Allure's severity: a packet that passes on a path which a policy should close blocks a
+    release."""
     if any(decision.opens for result in test.results for decision in result.decisions):
         return "blocker"
     if test.verdict is ClaimVerdict.VIOLATED:
@@ -176,8 +177,8 @@ def _plain(text: str) -> str:
 
 
 def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield expected and observed results between each pair of nodes, once for all claims of the
-    test."""
+    """Yield a step with expected and observed results for each pair of nodes, once for all claims
+    of the test."""
     shown: set[tuple[str, str, ClaimVerdict, str]] = set()
     for result in results:
         for decision in result.decisions:
@@ -201,10 +202,10 @@ def _step(decision: Decision) -> str:
 
 
 def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
-    """Return a result for a claim without a test, with the reason: ``unknown``, or ``skipped`` if
-    it is not applicable.
+    """Return a result for a claim without a test, with the reason. Its status is ``unknown``, or
+    ``skipped`` if the claim is not applicable.
 
-    It is not green in either case: Allure's ring and the bars of its areas show how many claims
+    Neither status is green, so that Allure's ring and the bars of its areas show how many claims
     nobody has tested.
     """
     claim = outcome.claim
@@ -232,8 +233,8 @@ def added(
     labels: Sequence[tuple[str, str]],
     report: RunReport,
 ) -> dict[str, Any]:
-    """Return a result for a test or claim that Allure lacks, with the run's start as its time.
-    ``key``: its identity, which is the same in every run.
+    """Return a result for a test or claim that Allure lacks; its time is the run's start. ``key``:
+    the identity of the test or claim, which is the same in every run.
     """
     ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
     status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED
@@ -287,7 +288,8 @@ def newest(folder: Path) -> dict[str, Path]:
 
 
 def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Remove fixtures; return their attachments, by the result that they belong to."""
+    """Remove the files of fixtures; return the fixtures' attachments, by the result to which they
+    belong."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path, content in written(folder, "*-container.json"):
         steps = [*(content.get("befores") or []), *(content.get("afters") or [])]

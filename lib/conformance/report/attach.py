@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only interface for attachments: a file in the run's folder, and a copy in Allure's results if
-those are written.
+the run writes them.
 
 ``expect`` and other packages get an instance from the plugin; they never import Allure.
 """
@@ -68,7 +68,7 @@ class Attachments:
     def _attach(
         self, name: str, body: str | bytes, kind: allure.attachment_type, suffix: str
     ) -> Path:
-        """Write a file under a name of its own, and attach the same content to Allure's report."""
+        """Write a file under a unique name, and attach the same content to Allure's report."""
         body = plain(body) if isinstance(body, str) else body
         name = single(name)
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,8 @@ class Cause:
 
     @property
     def since(self) -> str:
-        """Return when the cause was first observed, UTC, RFC 3339; empty if it is not known."""
+        """Return the time of the cause's first observation, UTC, RFC 3339; empty if the time is not
+        known."""
         observed = [self.explanation_of(test).get("since", "") for test in self.tests]
         begun = [test.get("started", "") for test in self.tests]
         return min(filter(None, observed), default=min(filter(None, begun), default=""))
@@ -43,14 +44,15 @@ class Cause:
 
     @property
     def layer(self) -> str:
-        """Return which layer failed according to the evidence; empty if nothing was concluded."""
+        """Return the layer that failed according to the evidence; empty if the evidence shows
+        none."""
         found = [self.explanation_of(test).get("lines", {}).get(LAYER, "") for test in self.tests]
         concluded = sorted(filter(None, found), key=lambda line: line.startswith(UNKNOWN))
         return str(concluded[0]) if concluded else ""
 
     @property
     def observed(self) -> str:
-        """Return expected and observed results, unless the text has them already."""
+        """Return expected and observed results; empty if the text already contains them."""
         found = self.explanation
         if not found.get("observed") or found["observed"] in self.text:
             return ""
@@ -73,7 +75,7 @@ class Cause:
 
 
 def of_report(plain: Mapping[str, Any]) -> list[Cause]:
-    """Return the causes of a report, leaks first, then the worst."""
+    """Return the causes of a report: first leaks, then the other causes, the worst first."""
     tests = {test["test"]: test for test in plain.get("tests") or ()}
     return [
         Cause(
@@ -91,7 +93,8 @@ def _failed(
     claims: Sequence[Mapping[str, Any]],
     tests: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the tests that failed for a cause, each once; all failed tests if none names it."""
+    """Yield the tests that failed for a cause, each once; if no test names the cause, all failed
+    tests of its claims."""
     names = dict.fromkeys(
         result["test"]
         for claim in claims

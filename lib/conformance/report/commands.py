@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that run a part of a report again, in a form that can be passed on."""
+"""Commands that run a part of a report again, in a form that users can pass on to other people."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ _WORD = re.compile(r"(?:'[^']*'|\S)+")
 _MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
 _THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--lab-powershell", "--nodes")
 _ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
-"""Options that a command needs to reach the same cluster, and to include tests that had a node or
-the cluster to themselves."""
+"""``_THERE``: options that a command needs to reach the same cluster. ``_ALLOWED``: options to
+include tests that had a node or the cluster to themselves."""
 
 
 def shareable(command: str) -> str:
@@ -34,7 +34,7 @@ def run_again(
     commands = [(test.get("explanation") or {}).get("again") for test in failed]
     words = _WORD.findall(
         shareable(commands[0] if len(commands) == 1 and commands[0] else command)
-    )  # several commands: each has its own nodes
+    )  # if there are several commands, each names its own nodes
     is_alone = any(test.get("exclusive") for test in failed)
     return " ".join(
         [

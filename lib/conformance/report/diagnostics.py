@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectors that run when a test fails; each failure becomes a bundle of attachments.
 
-A collector that itself breaks leaves its own error in the bundle and changes nothing about the
-failure.
+If a collector itself raises an exception, the bundle contains this exception and the failure stays
+as it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +25,8 @@ class Failure:
 
 
 Collector = Callable[[Failure], Mapping[str, str | bytes]]
-"""A function from a failure to texts by name, for example ``{"events": ..., "calico-node of win-1":
-...}``; bytes are the content of a pcap file."""
+"""A function that returns texts by name for a failure, for example ``{"events": ..., "calico-node
+of win-1": ...}``; bytes are the content of a pcap file."""
 
 
 class Diagnostics:

@@ -13,7 +13,7 @@ OF_CLAIM = ("id", "verdict", "statement", "reason", "remedy")
 
 
 def summary(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one page of a report: the answer, causes, failed and undecided claims, gates,
+    """Return the summary of a report: the answer, causes, failed and undecided claims, gates,
     notes."""
     run = plain["run"]
     fallen = [claim for claim in plain["claims"] if claim["verdict"] in summed_up.FALLEN]

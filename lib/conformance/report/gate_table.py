@@ -17,22 +17,22 @@ class Row:
     name: str
     required: bool
     answers: Mapping[str, str]
-    """Map each build to the answer for it."""
+    """Map each build to the gate's answer for this build."""
     headlines: Mapping[str, str]
-    """Map each build to the answer with the numbers of claims that are obstacles."""
+    """Map each build to the gate's answer with the numbers of claims that are obstacles."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """All sets that a report answers."""
+    """All sets of claims for which a report has an answer."""
 
     builds: Sequence[str]
     rows: Sequence[Row]
 
 
 def of_report(plain: Mapping[str, Any]) -> Table:
-    """Return the table of a report; it has no rows if the report answers no gate. A required set
-    has the answers that decided the run; older reports have only these."""
+    """Return the table of a report; it has no rows if the report answers no gate. The row of a
+    required set has the answers that decided the run; older reports contain only such sets."""
     gates = by_key((gate["name"], gate) for gate in plain.get("gates") or ())
     others = by_key((answer["name"], answer) for answer in plain.get("sets") or ())
     answers = {name: [*others.get(name, ()), *gates.get(name, ())] for name in (*gates, *others)}

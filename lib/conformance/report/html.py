@@ -2,9 +2,9 @@
 """``python -m conformance.report.html [RUN]``: ``allure.html``, one self-contained file from a
 run's Allure results.
 
-Calls Allure 3 (npm package ``allure``; no Java), which is searched for in ``node_modules`` of the
-current folder and of the checkout. An ``allure`` on the PATH is not used: the older
-allure-commandline has the same name.
+Calls Allure 3 (npm package ``allure``; no Java) from ``node_modules`` of the current folder or of
+the checkout. An ``allure`` on the PATH is not used, since the older allure-commandline has the same
+name.
 """
 
 import argparse
@@ -27,9 +27,10 @@ ENVIRONMENT_LACKS = 7
 """The exit code if Node.js or Allure is missing, as for everything else that a machine lacks."""
 USAGE = 4
 CLOSED = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"
-"""The content security policy of a page that loads nothing from outside, only its own content."""
+"""The content security policy of a page that loads only its own content."""
 RENDERED_WITHIN = 300.0
-"""s.  Rendering 207 tests took 1.2 s on two cores; the rest is for large runs on busy machines."""
+"""s. The time limit of Allure. Rendering 207 tests took 1.2 s on two cores; the rest is a reserve
+for large runs on busy machines."""
 
 
 class CannotRender(Exception):
@@ -56,7 +57,7 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 def render(run: Path, call: Sequence[str]) -> Path:
     """Render ``allure.html`` in the run's folder and return its path. Raise CannotRender."""
-    results = run / "allure"  # a scrubbed copy becomes the page, since users pass the page on
+    results = run / "allure"  # Allure renders a scrubbed copy, since users pass the page on
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
     with tempfile.TemporaryDirectory(prefix="allure-") as work:
@@ -90,8 +91,8 @@ def render(run: Path, call: Sequence[str]) -> Path:
 
 
 def closed(page: str) -> str:
-    """Return Allure's page without the code by which Google counts readers; its script waits for
-    its data."""
+    """Return Allure's page without Google's code that counts readers. The page's own scripts wait
+    until its data is loaded."""
     sealed = page.replace(
         "<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CLOSED}">', 1
     )
@@ -102,7 +103,7 @@ CATEGORIES = [
     {"name": str(verdict), "matchers": {"labels": {"verdict": str(verdict)}}}
     for verdict in PRECEDENCE
 ]
-"""The categories: one for each verdict, by the label that results have."""
+"""The categories: one for each verdict, matched by the label ``verdict`` of results."""
 
 
 def _run_of_report(run: Path) -> dict[str, Any]:

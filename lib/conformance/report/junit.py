@@ -3,8 +3,8 @@
 
 pytest writes every exception from a test's body as ``<failure>``. Here an INCONCLUSIVE test becomes
 an ``<error>``, and a waived violation becomes ``<skipped>``, since CI systems count failures by
-themselves and would overrule the waiver. Planned tests without a report are added, so that their
-absence cannot look green.
+themselves and would overrule the waiver. Planned tests without a report are added, so that a file
+without them cannot look green.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from conformance.verdicts.statement import SETTLED
 PROPERTY = "test"
 """The name of the property that holds a test's node id."""
 OUTCOME = "conformance"
-"""The name of the property by which processes pass outcomes on; it means nothing to readers of the
-file."""
+"""The name of the property by which processes pass outcomes to the controller. It is removed from
+the file, since it means nothing to readers."""
 _ENDS = ("failure", "error", "skipped")
 _TAGS = {
     ClaimVerdict.VIOLATED: "failure",
@@ -62,8 +62,8 @@ def mend(path: Path, report: RunReport) -> None:
 
 
 def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) -> None:
-    """Turn an INCONCLUSIVE failure into an error; add known issues and the waiver to a
-    violation."""
+    """Turn an INCONCLUSIVE failure into an error. Add known issues to a violation, and turn a
+    waived violation into ``skipped``."""
     if test.verdict is ClaimVerdict.INCONCLUSIVE:
         failure.tag = "error"
         return
@@ -74,8 +74,8 @@ def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) ->
 
 
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
-    """Complete the last of a test's cases. Remove earlier cases without a result: the test was
-    postponed then."""
+    """Complete the last case of a test. Remove earlier cases without a result, which stem from runs
+    after which the test was postponed."""
     silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
     for case in silent:
         if case is not cases[-1]:
@@ -146,7 +146,8 @@ def _failure_text(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
 
 
 def _properties(report: RunReport) -> Xml.Element:
-    """Return versions and builds, so that a single file shows its subject."""
+    """Return the properties with versions and builds, so that the file alone shows what the run
+    tested."""
     found = {
         "run": report.run_id,
         "evidence": report.evidence,

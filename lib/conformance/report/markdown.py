@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as Markdown: the summary for the page of a CI job, and the text of an issue.
 
-Both have versions, causes, evidence and commands. Texts of a cluster are not interpreted as markup.
+Both texts contain versions, causes, evidence and commands. Texts of a cluster are not interpreted
+as markup.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ SYMBOLS = {
     "not qualified": "❌",
     "incomplete": "❔",
 }
-"""Symbols of verdicts and of gates' answers; all others have ``⚠️``."""
+"""Symbols of verdicts and of gates' answers; all other verdicts and answers have ``⚠️``."""
 
 
 def issue(cause: Cause, plain: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrix of the four directions: which operating system reached which, one row per path, from
-the parts of results."""
+"""The matrix of the four directions (between Linux and Windows clients and servers), one row per
+path, made from the parts of results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ DIRECTIONS = ("linux->linux", "linux->windows", "windows->linux", "windows->wind
 _CELL = re.compile(r"(?P<direction>(?:linux|windows)->(?:linux|windows))(?:\s+(?P<path>.+))?")
 
 Matrix = dict[str, dict[str, ClaimVerdict]]
-"""Map each path and direction to the worst verdict."""
+"""Map each path to a map from direction to the worst verdict."""
 
 
 def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
-    """Return rows in order of appearance; results with a part that is no direction are left out."""
+    """Return rows in order of appearance. Leave out results whose part names no direction."""
     cells: dict[str, dict[str, set[ClaimVerdict]]] = {}
     for result in results:
         match = _CELL.fullmatch(result.part)

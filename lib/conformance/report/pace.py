@@ -22,10 +22,11 @@ class Pace:
     """Map each planned test to the seconds that it takes, as far as they are known before the run.
     """
     span: tuple[float, float] = (0.0, 0.0)
-    """s.  The least and the most that all planned tests take, by their packaged seconds."""
+    """s. The shortest and the longest time that all planned tests take, by their packaged
+    seconds."""
     alone: frozenset[str] = frozenset()
-    """Exclusive tests. Their seconds were measured without others beside them, so a run that is
-    fast because fewer tests share the machine is no faster in these."""
+    """Exclusive tests. Their seconds were measured while no other test ran. A run that is fast
+    because fewer tests share the machine is therefore not faster in exclusive tests."""
     done: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     decisions: int = 0
@@ -60,8 +61,8 @@ class Pace:
         return f"{progress}; about {lasting(left)} left"
 
     def left(self, elapsed: float) -> float | None:
-        """Return the seconds until the last test ends, at the speed so far; None if it is not known
-        yet."""
+        """Return the seconds until the last test ends, at the speed so far; None if the speed is
+        not known yet."""
         behind = sum(self.seconds.get(test, 0.0) for test in self.done)
         if not behind or len(self.done) < EARLY * len(self.seconds):
             return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An archive of a run, to attach to an issue: the run's files, without secrets and without paths of
-its machine.
+the machine on which the run took place.
 
-Only known useful files are packed; all others are left out and listed. Packets are packed
-unchanged: they are those of the suite's own pods.
+Only files that are known to be useful are packed; all other files are left out and listed. Captured
+packets are packed unchanged, since they belong to the suite's own pods.
 """
 
 import json
@@ -20,14 +20,14 @@ from conformance.scrubbing import HIDDEN
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
 PACKETS = ".pcap"
 LEFT_OUT = frozenset((".run", "allure.html"))
-"""Names that are left out: files that the run's processes share, and files that can be made from
-the packed files and are 20 times as large."""
+"""Names that are left out: files that the run's processes share, and files that can be made again
+from the packed files and are 20 times as large."""
 _KUBECONFIG = re.compile(
     r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE
 )
 _ROOT = r"/(?:(?<![\w.<-]/)|(?<=\\[nrt]/))"
-"""Matches the beginning of a path, but not within a longer path, nor in a tag of HTML; JSON writes
-a line end as two characters."""
+"""Matches the beginning of a path, but neither a slash within a longer path nor a slash in an HTML
+tag. It also matches after a line end in JSON, which is two characters."""
 _HOMES = re.compile(
     rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+"
 )
@@ -35,15 +35,15 @@ _ADDRESS = re.compile(r"https?://[^\s,\"]+")
 
 
 def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Write the archive, whole or not at all. Return the names of the run's files in it, and of
-    those left out.
+    """Write the archive, whole or not at all. Return the names of the run's files in the archive,
+    and the names of files that are left out.
 
-    ``machine``: folders of this machine to remove from texts, besides the run's own and the usual
-    homes. Raise OSError.
+    ``machine``: folders of this machine to remove from texts, in addition to the run's own folders
+    and the usual home directories. Raise OSError.
     """
     facts = json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"]
     words = private(facts, (*machine, run.absolute(), run.resolve(), run.resolve().parent))
-    files = list(_files(run))  # before the archive, which may lie among them
+    files = list(_files(run))  # listed before the archive exists, which may lie in the same folder
     inside: list[str] = []
     left_out: list[str] = []
     try:
@@ -84,10 +84,10 @@ def copy(folder: Path, to: Path, words: Sequence[str]) -> None:
 
 
 def private(run: Mapping[str, Any], machine: Sequence[Path]) -> list[str]:
-    """Return the words of a run's command and cluster that identify its machine, the longest first:
-    paths, addresses of API servers.
+    """Return the words (paths, addresses of API servers) in a run's command and cluster that
+    identify its machine, the longest first.
 
-    ``run``: as in ``conformance.json``; ``machine``: more folders.
+    ``run``: the field ``run`` of ``conformance.json``; ``machine``: further folders.
     """
     label = str((run.get("cluster") or {}).get("label") or "")
     paths = re.findall(r"(?:=|\s|^)(/[^\s,'\"]+)", f"{run['command']} {label}")
@@ -110,7 +110,7 @@ def scrubbed(text: str, words: Sequence[str] = ()) -> str:
 
 
 def _files(run: Path) -> Iterator[Path]:
-    """Yield every file, in order, except those of the folders that are left out."""
+    """Yield every file, in order, except files in folders that are left out."""
     for path in sorted(run.iterdir()):
         if path.is_dir() and not path.is_symlink() and path.name not in LEFT_OUT:
             yield from _files(path)

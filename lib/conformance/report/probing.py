@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of probing in a run, per node and operating system, and how much of each limit was in
-use at once."""
+"""The cost of probing in a run, per node and operating system, and the highest use of each limit at
+one moment."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class ProbingCost:
     """The maximum number of PowerShell starts under way at one moment on one Windows node."""
     powershell_limit: int
     processes: int
-    """The number of workers that reported; a crashed worker did not."""
+    """The number of workers that reported their cost; a crashed worker reports nothing."""
 
 
 def cost(records: Iterable[Probing]) -> ProbingCost:
@@ -53,8 +53,8 @@ def cost(records: Iterable[Probing]) -> ProbingCost:
 
 
 def joined(costs: Iterable[ProbingCost]) -> ProbingCost:
-    """Return the cost of several runs, one after the other: the sums, and the maxima of use at one
-    moment."""
+    """Return the cost of several runs that ran one after the other: the sums, and the highest use
+    at one moment."""
     given = list(costs)
     sums: dict[tuple[str, OS], Counter[str]] = {}
     for node in (node for each in given for node in each.nodes):
@@ -70,7 +70,8 @@ def joined(costs: Iterable[ProbingCost]) -> ProbingCost:
 
 
 def at_once(intervals: Sequence[Interval]) -> int:
-    """Return the maximum number of intervals that overlap; two that only touch do not."""
+    """Return the maximum number of intervals that overlap; two intervals that only touch do not
+    overlap."""
     steps = [(interval.taken_at, 1) for interval in intervals] + [
         (interval.given_back_at, -1) for interval in intervals
     ]

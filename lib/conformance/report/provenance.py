@@ -25,7 +25,8 @@ def suite(root: Path) -> dict[str, str]:
 
 
 def _commit(root: Path) -> str:
-    """Return ``0123456789ab``, with ``, changed`` if the checkout differs from it."""
+    """Return the commit, such as ``0123456789ab``, with ``, changed`` if the checkout differs from
+    it."""
     if not (root / ".git").exists():
         return ""
     try:

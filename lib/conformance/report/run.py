@@ -51,18 +51,19 @@ class SetAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Continued:
-    """An earlier run of which a part was run again."""
+    """An earlier run, a part of which was run again."""
 
     id: str
     started: str
     command: str
     again: Mapping[str, tuple[str, str]]
-    """Map each test to its earlier and its present verdict. The verdicts that count are the
-    report's own."""
+    """Map each test to its earlier and its present verdict. The verdicts elsewhere in the report
+    are the valid ones."""
 
 
 SHARD = "part "
-"""The beginning of the text about the selection of a part of a run; its number follows: ``1/3``."""
+"""The beginning of the text about the selection of a part of a run; the number of the part follows:
+``1/3``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,21 +86,22 @@ class RunReport:
     exit_code: int
     command: str
     cluster: Mapping[str, str]
-    """``how``, ``why`` and ``label`` of the cluster."""
+    """``how`` and ``why`` the cluster was chosen, and its ``label``."""
     facts: Facts | None
     tests: tuple[TestOutcome, ...]
     claims: tuple[ClaimOutcome, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
-    """The user's labels of the run (``--label``): the release candidate it is about, who ran it."""
+    """The user's labels of the run (``--label``), such as the release candidate that was tested or
+    the person who ran it."""
     suite: Mapping[str, str] = field(default_factory=dict)
     """``version`` and ``commit`` of the suite, ``catalog`` (its digest)."""
     timings: Mapping[str, str] = field(default_factory=dict)
     """Timings that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
-    """Why the run ended early; empty if it did not."""
+    """The reason why the run ended early; empty if it did not."""
     selection: str = ""
-    """The selection of a quick run or of a part of a run, which qualifies nothing. Empty: any other
-    run."""
+    """The selection of a quick run or of a part of a run; such a run qualifies nothing. Empty for
+    any other run."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report includes."""
     merged: tuple[Merged, ...] = ()
@@ -110,23 +112,24 @@ class RunReport:
     gates: tuple[Gate, ...] = ()
     """The results of ``--require``, one for each set and Windows build."""
     sets: tuple[SetAnswer, ...] = ()
-    """The answers for all sets and Windows builds; they decide nothing."""
+    """The answers for all sets and Windows builds; they do not affect the exit code."""
     waived: Mapping[str, str] = field(default_factory=dict)
     """Map each claim to the waiver that accepts its verdict."""
     dates: Mapping[str, str] = field(default_factory=dict)
-    """Map a claim to the date of its evidence in the earlier run, if the report includes that run's
-    verdicts."""
+    """Map a claim to the date of its evidence in the earlier run, if the report includes verdicts
+    of this run."""
     attested: Mapping[str, str] = field(default_factory=dict)
     """Map each claim to the attestation that gives its verdict."""
     installed: Installed = field(default_factory=Installed)
     """The cluster and the versions that ran on it."""
     covered: Mapping[str, str] = field(default_factory=dict)
-    """Map each covered node to the reason why it is covered; the run decides about no other
-    node."""
+    """Map each covered node to the reason why it is covered; the run decides nothing about other
+    nodes."""
     attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Map each test to the files that it left, below the run's folder."""
     unverified: str = ""
-    """Why the API server's answers may have come from another party; empty: they cannot."""
+    """The reason why the API server's answers may have come from another party; empty: they
+    cannot."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows
     node ..."""
@@ -170,8 +173,8 @@ class RunReport:
         )
 
     def waiver_of(self, test: TestOutcome) -> str:
-        """Return the waiver of a VIOLATED test; empty if it is not VIOLATED, or a part of it is
-        not waived.
+        """Return the waiver of a VIOLATED test; empty if the test is not VIOLATED, or if the
+        waivers do not cover all its violated claims.
         """
         guilty = [
             result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
@@ -280,7 +283,8 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
 
 
 def known_issue(issue: KnownIssue) -> dict[str, str]:
-    """Return a known issue in the reports' form; ``text`` has all of it in one line."""
+    """Return a known issue in the reports' form; its field ``text`` has the whole issue in one
+    line."""
     words = ("name", "since", "effect", "what", "workaround", "heals", "source")
     return {"text": str(issue), **{name: str(getattr(issue, name)) for name in words}}
 
@@ -331,7 +335,8 @@ def _test(test: TestOutcome) -> dict[str, Any]:
 
 
 def _explanation(found: Explanation | None) -> dict[str, Any] | None:
-    """Return an explanation with its first line, so that no reader has to assemble it."""
+    """Return an explanation with its first line, so that readers of the report need not assemble
+    this line."""
     return (
         {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)}
         if found

@@ -26,7 +26,7 @@ class RunColumn:
     id: str
     started: str
     name: str
-    """The run's labels, or the versions that it is about."""
+    """The run's labels, or the versions that it tested."""
     cluster: str
     evidence: str
     exit_code: int
@@ -39,9 +39,10 @@ class ClaimCell:
     verdict: str
     """The verdict; empty: the claim was not selected, or is not in the catalog of that run."""
     flaky: bool = False
-    """Attempts of the run disagree."""
+    """True if attempts of the run disagree."""
     changed: bool = False
-    """The verdict differs from that of the last run on this cluster that decided the claim."""
+    """True if the verdict differs from the verdict of the previous run on this cluster that decided
+    the claim."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class ClaimRow:
     area: str
     statement: str
     provisional: bool
-    """No gate requires the claim."""
+    """True if no gate requires the claim."""
     state: str
     """``failing``; ``flaky``: attempts of a run, or runs of the same versions, disagree;
     ``changed``, ``undecided`` or ``holds``."""
@@ -122,8 +123,8 @@ def _row(
 
 
 def _state(cells: Sequence[ClaimCell], columns: Sequence[RunColumn]) -> str:
-    """Return the state of a claim by the newest run on each cluster; a failed claim stays failing
-    until a run decides otherwise."""
+    """Return the state of a claim by the newest run on each cluster. A claim that failed stays
+    ``failing`` until a later run on this cluster decides it otherwise."""
     pairs = [(column.cluster, each.verdict) for column, each in zip(columns, cells, strict=True)]
     if not set(dict(pair for pair in pairs if pair[1] not in UNDECIDED).values()) <= set(GOOD):
         return "failing"

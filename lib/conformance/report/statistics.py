@@ -27,21 +27,23 @@ class Tried:
 
     attempts: int
     by_tries: Mapping[int, int]
-    """Map a number of attempts to how many paths needed it until they stayed as expected."""
+    """Map a number of attempts to the number of paths that needed so many attempts until they
+    stayed as expected."""
     resent: int
-    """How often an attempt was sent again because the connection to the probe had broken."""
+    """The number of attempts that were sent again because the connection to the probe had
+    broken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEffect:
-    """The policy changes with the same effect (opened or closed) that nodes of one operating system
-    enforced."""
+    """Policy changes with the same effect (opened or closed), enforced by nodes of the same
+    operating system."""
 
     changes: int
     first_correct: Spread
     stable: Spread
     exposure: Spread | None
-    """For how long traffic still passed after a change that closes a path."""
+    """The time for which traffic still passed after a change that closes a path."""
 
 
 @dataclass(frozen=True, kw_only=True)

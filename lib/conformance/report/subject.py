@@ -9,7 +9,7 @@ from conformance.model.counted import counted
 
 
 def cluster_name(cluster: Mapping[str, Any]) -> str:
-    """Return a cluster's name without addresses and paths, which are in the report's JSON."""
+    """Return a cluster's name without addresses and paths; the report's JSON has these."""
     parts = [
         part
         for part in (cluster["label"] or cluster["how"]).split(", ")

@@ -28,14 +28,14 @@ WORDS = (
 DEFECTS = ("limitation", "known issue")
 _OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
 FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
-"""Verdicts that have a cause."""
+"""Verdicts of failed and undecided claims, which have causes."""
 _LOST = re.compile(r"(node \S+) was lost during the run")
 AFFECTED = "; affected: "
 """The text that separates the cause of an undecided claim from the path that it is about."""
 
 
 def word(claim: Claim) -> str:
-    """Return the word that a claim is counted as."""
+    """Return the word under which a claim is counted."""
     verdict = claim["verdict"]
     if verdict is None:
         return UNSELECTED
@@ -51,7 +51,8 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """Map each cause that several claims share to these claims: leaks first, then the worst.
+    """Map each cause that several claims share to these claims: first leaks, then the other causes,
+    the worst first.
 
     The cause of a single claim is left out.
     """
@@ -80,8 +81,8 @@ def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> b
 
 
 def first_line(claim: Claim) -> str:
-    """Return the first line of a claim's reason, without what is shown separately: its id, and
-    the path that an undecided claim is about.
+    """Return the first line of a claim's reason, without words that are shown separately: its id,
+    and the path that an undecided claim is about.
     """
     line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
     return line.partition(AFFECTED)[0] if claim["verdict"] == "INCONCLUSIVE" else line
@@ -101,9 +102,10 @@ def _worst_first(plain: Mapping[str, Any]) -> list[tuple[Claim, str]]:
 
 
 def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
-    """Return failed and undecided claims, each with its cause; empty: it is not known.
+    """Yield failed and undecided claims, each with its cause; the cause is empty if it is not
+    known.
 
-    A claim that was not run is among them only if its cause is known.
+    A NOT_RUN claim is included only if its cause is known.
 
     Claims that are undecided for the same reason have this reason as their cause.
     """
@@ -120,9 +122,9 @@ def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
 
 
 def _undecided(claim: Claim, known: Iterable[str]) -> str:
-    """Return the cause of an undecided claim by its first line: a known cause that the line
-    contains, the loss of a node that it names as tainted, or the whole line; empty for any other
-    claim."""
+    """Return the cause of an INCONCLUSIVE claim by its first line: a known cause that explains the
+    line, the loss of a node with which the line begins, or the whole line. Return an empty text for
+    any other claim."""
     if claim["verdict"] != "INCONCLUSIVE":
         return ""
     line = first_line(claim)
@@ -140,10 +142,10 @@ def _is_within(cause: str, line: str) -> bool:
 
 
 def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> list[str]:
-    """Return the lines of a gate, one for each claim and verdict, and one for claims with the same
-    reason.
+    """Return the lines of a gate: one line for each claim and verdict, but a single line for claims
+    with the same verdict and reason.
 
-    ``known``: maps claim and verdict to its cause, which replaces the path.
+    ``known``: maps claim and verdict to the known cause, which replaces the reason with its path.
     """
     parts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for line in obstacles:

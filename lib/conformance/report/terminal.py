@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary at the end of a run, or of any report later: the lines to read before opening it."""
+"""The summary at the end of a run, or later of any report: the lines to read before opening the
+report."""
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ from conformance.report.statistics import PolicyEffect, Statistics, Tried, lines
 from conformance.verdicts.claims import on_builds, underlay
 
 Tone = Literal["plain", "good", "known", "warn", "bad"]
-"""The tone of a line. ``known``: as documented, but no success: a limitation that still exists."""
+"""The tone of a line. ``known``: a limitation that still exists as documented, which is no
+success."""
 
 TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.VIOLATED: "bad",
@@ -44,11 +46,10 @@ EXIT_MEANINGS = {
 }
 UNDECIDED = ("INCONCLUSIVE", "NOT_RUN")
 FIRST = 400
-"""The number of characters of a claim's statement in lists: here, and above the claims of a page.
-"""
+"""The maximum number of characters of a line in the lists of this summary and of the page."""
 NAMED = 8
-"""Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
-them."""
+"""The maximum number of a claim's parts that the summary lists. It counts further parts, and the
+page lists them."""
 BESIDE = "also VIOLATED, but in no required set"
 
 
@@ -58,8 +59,8 @@ def summary(
     """Yield lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit
     code, place.
 
-    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or
-    file. ``figures``: include the number of attempts and the duration of policies.
+    ``plain``: conformance.json, so that any report can be summed up again. ``where``: its folder or
+    file. ``figures``: include the number of attempts and the time until policies took effect.
     """
     yield from ((printing.line(text), tone) for text, tone in _summary(plain, where, figures))
 
@@ -160,14 +161,15 @@ def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
 
 
 def _tone(gate: Mapping[str, Any]) -> Tone:
-    """Return the colour; green is only for results that need no waiver."""
+    """Return the tone of a gate's line; ``good`` is only for results that need no waiver."""
     if gate["answer"] in ("not qualified", "incomplete"):
         return "bad"
     return "warn" if gate.get("waived") else "good"
 
 
 def _figures(plain: Mapping[str, Any]) -> list[str]:
-    """Return lines on the duration of attempts and policies, and on the cost of probing."""
+    """Return lines on attempts, on the time until policies took effect, and on the cost of
+    probing."""
     reported = plain.get("statistics") or {}
     tries = {
         way: Tried(
@@ -215,13 +217,13 @@ def _causes(plain: Mapping[str, Any], verdict: str) -> dict[str, list[Mapping[st
 
 
 def _first(causes: Sequence[str]) -> str:
-    """Return the first cause, and the number of the others."""
+    """Return the first cause, and the number of other causes."""
     return cut(causes[0]) + (f"; {len(causes) - 1} more" if len(causes) > 1 else "")
 
 
 def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Tone]]:
-    """Yield the lines of a claim. ``cause``: the line above a group of claims, which is not
-    repeated."""
+    """Yield the lines of a claim. ``cause``: the line above a group of claims, which the claim's
+    lines do not repeat."""
     verdict = ClaimVerdict(claim["verdict"])
     there = summed_up.word(claim) == summed_up.THERE
     tone = "known" if there else TONES[verdict]
@@ -238,8 +240,8 @@ def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Ton
 
 
 def _headline(claim: Mapping[str, Any], cause: str) -> str:
-    """Return the first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the
-    reason."""
+    """Return the first line of a claim's reason. If the claim is CONFIRMED, or if ``cause`` is the
+    reason, return its statement."""
     first = unnamed((claim["reason"].splitlines() or [""])[0], claim["id"])
     is_above = cause and (cause in first or claim["verdict"] in UNDECIDED)
     if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or is_above:
@@ -248,8 +250,8 @@ def _headline(claim: Mapping[str, Any], cause: str) -> str:
 
 
 def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
-    """Yield the lines below a claim's first line. ``text``: the words of that line, which are not
-    repeated."""
+    """Yield the lines below a claim's first line. ``text``: the words of the first line, which
+    these lines do not repeat."""
     missing = claim["missing_parts"]
     inapplicable = claim.get("inapplicable_parts") or {}
     passive = claim.get("half") or ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed settings of a run: the options' values, and the timings.
 
-They are frozen, and passed to every worker unchanged. The package reads YAML and nothing else; it
-uses neither pytest nor the cluster.
+The settings are frozen, and every worker gets them unchanged. The package only reads YAML; it uses
+neither pytest nor the cluster.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _TOLERATION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Toleration:
-    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane
+    """A taint that the suite's pods tolerate, in addition to the usual Windows and control-plane
     taints."""
 
     key: str
     """The taint's key."""
     value: str | None = None
-    """The taint's value; None: any."""
+    """The taint's value; None: any value."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """The taint's effect; None: all."""
+    """The taint's effect; None: all effects."""
 
     @classmethod
     def parse(cls, text: str) -> Toleration:
@@ -63,54 +63,56 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """Limits from which ``-n auto`` is computed, by the load of a worker on each covered node. A
-    worker mostly waits, so CPUs do not limit it."""
+    """Limits from which the number of workers of ``-n auto`` is computed, given the load of a
+    worker on each covered node. Workers mostly wait, so CPUs do not limit their number."""
 
     at_least: int = 1
-    """The least number of workers. One worker covers every node by itself."""
+    """The minimum number of workers. A single worker already covers every node."""
     at_most: int = 8
-    """The most workers. Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's
-    Windows lanes 1."""
+    """The maximum number of workers, each with its own pods. Kubernetes' netpol suite uses 3
+    workers, Calico's Windows lanes 1."""
     on_busy: int = 3
-    """The most workers on a busy machine that the run shares with its lab. A single worker would
-    need six times as long; with six workers a change takes half of its budget (``plugin.options``).
+    """The maximum number of workers on a busy machine that the run shares with its lab. A run with
+    a single worker would take six times as long; with six workers a policy change takes half of its
+    budget (``plugin.options``).
     """
     per_windows_node: int = number("WIN-STARTS-AT-ONCE")
-    """The most workers per Windows node. Each starts PowerShell on a covered Windows node (2 to 4 s
-    and a core, dotnet-framework-docker#25)."""
+    """The maximum number of workers per Windows node. Each worker starts PowerShell on a covered
+    Windows node; a start takes 2 to 4 s and a core (dotnet-framework-docker#25)."""
     powershell_starts: int = number("WIN-STARTS-AT-ONCE")
-    """The most starts of PowerShell at once on a Windows node, by all workers."""
+    """The maximum number of simultaneous PowerShell starts on a Windows node, by all workers."""
     addresses: int = 9
     """The addresses that a worker needs on each covered Windows node: a client, a server, a client
-    in the second namespace, a new pod, the two replicas of the web server, and for worlds of
-    policies two seats and a bystander."""
+    in the second namespace, a new pod, the two replicas of the web server, and two seats and a
+    bystander (pods for worlds of policies)."""
     memory: int = 9 * 256
     """MiB. The memory that those pods request on each covered Windows node."""
     agents_per_node: int = 4
-    """The number of a worker's agents on each covered node: those of three pods, and of a new pod
-    on Windows or of the node itself on Linux."""
+    """The number of a worker's agents on each covered node: in three pods, and in a new pod on
+    Windows or on the node itself on Linux."""
     agents_per_windows_node: int = number("WIN-AGENTS")
-    """The most live agents on one Windows node, of all workers: execs in parallel have made Windows
-    nodes unusable (kubernetes#124700). It allows two workers with agents in four pods each, and two
-    each for streams."""
+    """The maximum number of live agents on a Windows node, of all workers: parallel execs have made
+    Windows nodes unusable (kubernetes#124700). The number suffices for two workers, each with
+    agents in four pods and two more agents for streams."""
     agents: int = 60
-    """The most live agents of all workers: each holds an exec stream through API server and
-    kubelet."""
+    """The maximum number of live agents of all workers: each agent holds an exec stream through API
+    server and kubelet."""
     lab_files: int = 700
-    """The open files of a process of the run's own lab that do not depend on the number of workers.
+    """The number of open files of a lab process (of the run's own lab), without those that each
+    worker adds.
     """
     files: int = 450
-    """The open files of a process of the run's own lab for each worker: with one worker it had
-    1,148, with six 3,162."""
+    """The number of open files that each worker adds to a process of the run's own lab: the process
+    had 1,148 open files with one worker, 3,162 with six."""
     watch: int = 2
-    """The number of the standing watch's pods, and of its agents, on each covered node; 0: there is
-    none (``--no-watch``)."""
+    """The number of pods of the standing watch on each covered node, and of agents in them; 0: no
+    standing watch (``--no-watch``)."""
 
     def on_windows_nodes(self, workers: int) -> Workers:
-        """Return the limits with which this number of workers fits on a Windows node: program
-        starts, agents per node, and agents in all.
+        """Return the limits that allow this number of workers on a Windows node: program starts,
+        agents per node, and total agents.
 
-        Memory and addresses are read from the nodes.
+        The limits of memory and addresses are read from the nodes instead.
         """
         usual = Workers()
         return replace(
@@ -128,29 +130,29 @@ class Cover:
     """The nodes that a run decides on (:mod:`conformance.pods.coverage`)."""
 
     at_most: int = 3
-    """The most nodes of each operating system (``--max-nodes-per-os``); only the first node of each
-    Windows build may exceed it. Each node costs the suite's pods and agents. A third node shows
-    faults that two nodes do not show: those of a node between two others."""
+    """The maximum number of nodes of each operating system (``--max-nodes-per-os``); only the first
+    node of each Windows build may exceed it. Each node costs pods and agents of the suite. A third
+    node shows faults that two nodes cannot show: faults of a node between two other nodes."""
     nodes: tuple[str, ...] = ()
-    """Exactly these nodes, of each operating system with a named node (``--nodes``)."""
+    """The only covered nodes, for each operating system with a node in this list (``--nodes``)."""
     selector: str = ""
-    """Nodes with these labels (``--node-selector``)."""
+    """Only nodes with these labels are covered (``--node-selector``)."""
     every: bool = False
     """All nodes are covered (``--every-node``)."""
     pairs: int = 256
-    """The most ordered pairs of nodes that a test tries at once: as many as 16 nodes have. With
-    three paths for each pair these are 768 paths, which two cores can carry together with the lab.
-    On twenty nodes, 1,200 paths were late there."""
+    """The maximum number of ordered pairs of nodes that a test tries at once; 16 nodes have as
+    many. With three paths for each pair these are 768 paths, which two cores can carry together
+    with the lab. With twenty nodes on two cores, 1,200 paths were late."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnPod:
-    """The pod that the run itself is in (``--cluster in-cluster``)."""
+    """The pod in which the run itself takes place (``--cluster in-cluster``)."""
 
     node: str = ""
-    """Its node; empty: not known."""
+    """The pod's node; empty: not known."""
     overlay: str = ""
-    """Why its path to the API server may cross the overlay; empty: it does not."""
+    """The reason why the pod's path to the API server may cross the overlay; empty: it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +164,7 @@ class Settings:
     images: Images = field(default_factory=Images)
     """The sources of images."""
     pod_limits: PodLimits | None = None
-    """Limits of every container (``--pod-limits``); None: none."""
+    """The resource limits of every container (``--pod-limits``); None: no limits."""
     tolerations: tuple[Toleration, ...] = ()
     """Further taints that the suite's pods tolerate (``--tolerate``)."""
     cover: Cover = field(default_factory=Cover)
@@ -173,19 +175,21 @@ class Settings:
     """A calicoctl that writes Calico objects if projectcalico.org/v3 is not served
     (``--calicoctl``)."""
     calico_version: str | None = None
-    """The version to judge by instead of the detected one (``--calico-version``)."""
+    """The version of Calico by which claims are judged instead of the detected version
+    (``--calico-version``)."""
     windows_calico_version: str | None = None
     """The version by which Windows nodes are judged, since they may run another version of Calico
     than Linux nodes (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host outside the cluster that answers ping (``--external-target``);
-    a lab of the run's own names its own."""
+    a lab of the run's own provides such a host."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
     plan: bool = False
     """Print the tests that would run, and end (``--plan``)."""
     verified_only: bool = False
-    """Refuse a cluster whose TLS certificate is not verified, because a gate relies on its answers.
+    """Refuse a cluster whose TLS certificate is not verified, because a gate relies on the
+    cluster's answers.
     """
     max_minutes: float | None = None
     """Minutes after which no further test begins (``--max-minutes``); None: no limit."""
@@ -201,12 +205,12 @@ class Settings:
     cluster_disruptive: bool = False
     """Tests that change objects of the whole cluster may run (``--allow-cluster-disruptive``)."""
     not_cluster_disruptive: str = ""
-    """Why cluster-disruptive tests may not run although the option allows them; empty: they may, or
-    the option was not given."""
+    """The reason why cluster-disruptive tests may not run although the option allows them; empty:
+    they may run, or the option was not given."""
     max_disrupted_nodes: int = 4
-    """The most Windows nodes that a change of the whole cluster may affect
-    (``--max-disrupted-nodes``): each is drained, one after the other, and restoring takes as long
-    again."""
+    """The maximum number of Windows nodes that a change of the whole cluster may affect
+    (``--max-disrupted-nodes``). The nodes are drained one after the other, and restoring takes the
+    same time again."""
     delete_emptydir_data: bool = False
     """Pods with emptyDir may be evicted, which deletes their data (``--delete-emptydir-data``)."""
     node_fill: bool = False
@@ -214,21 +218,23 @@ class Settings:
     load_balancer: bool = False
     """Services may request load balancers (``--allow-load-balancer``)."""
     not_disruptive: str = ""
-    """Why tests that fill a node may not run although the option allows them; empty: they may, or
-    the option was not given."""
+    """The reason why tests that fill a node may not run although the option allows them; empty:
+    they may run, or the option was not given."""
     disruptive_node: str = ""
     """The only node on which tests may change a whole node (``--disruptive-node``); empty: any
     node."""
     own_pod: OwnPod | None = None
-    """The pod in which the run is; None: it is in no pod of the cluster."""
+    """The pod in which the run takes place; None: the run is in no pod of the cluster."""
     shard: str = ""
     """The part of the tests that runs, ``1/3`` (``--shard``); empty: all."""
     clearing_up: float = 20.0
     """s. The time after an interruption to remove objects and to restore changes. CI systems kill a
     process that does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless
-    a pod specifies another time). The run names what is left, and the next run removes it."""
+    a pod specifies another time). The run names changes and objects that are left; the next run
+    restores and removes them."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the run's user lacks, by the need for them; tests with that need do not run."""
+    """Map each need of tests to the rights for it that the run's user lacks; tests with such a need
+    do not run."""
     token_ends: float | None = None
     """The Unix time at which the user's credentials end, if nothing renews them; None: not known,
     or never."""
@@ -245,7 +251,7 @@ class Settings:
 
 
 def prefix_problem(text: str) -> str:
-    """Return why namespaces cannot begin with a text; empty: they can."""
+    """Return the reason why names of namespaces cannot begin with a text; empty if they can."""
     if not _PREFIX.fullmatch(text):
         return "expected lower-case letters, digits and hyphens, 40 at most, that begin and end with no hyphen"
     return (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assumptions about nodes as data (``assumptions.yaml``, which describes its fields), and the
-timings that follow from measuring them.
+timings that follow from measurements of nodes.
 
 The code reads the values from here; ``calico-conformance calibrate`` compares them with the values
 of real nodes.
@@ -39,7 +39,8 @@ def number(name: str) -> int:
 
 
 def result(name: str) -> tuple[Verdict, str]:
-    """Return the result that an assumption is about: the verdict and .NET's name of the error."""
+    """Return the value of an assumption about a result: the verdict, and .NET's name of the
+    error."""
     verdict, _, words = str(assumptions()[name]["value"]).partition(" ")
     return Verdict(verdict), words.partition("/")[0]
 
@@ -66,7 +67,8 @@ def calibration(text: str, where: str) -> Plain | None:
 
 
 def calibrated(document: Plain) -> dict[str, dict[str, float]]:
-    """Return the timings that follow from a calibration, by section: the slowest node decides."""
+    """Return the timings that follow from a calibration, by section. The slowest measurement of
+    each assumption decides."""
     found: dict[str, dict[str, float]] = {}
     for one in assumptions().values():
         observed = values(document["measurements"], one["measured"], one.get("system", ""))

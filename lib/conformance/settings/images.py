@@ -28,13 +28,13 @@ _MEMORY = re.compile(r"[0-9]+(?:Mi|Gi)")
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
-    """A registry that replaces others."""
+    """A registry that replaces other registries."""
 
     prefix: str
     """The registry and path: ``registry.example:5000/mirror``."""
     upstream: str = ""
     """The host, with an optional path, that the mirror replaces: ``mcr.microsoft.com``,
-    ``docker.io/library``; empty: all."""
+    ``docker.io/library``; empty: all hosts."""
 
     @classmethod
     def parse(cls, text: str) -> Mirror:
@@ -69,8 +69,8 @@ class Images:
     """The sources of the images of the suite's pods."""
 
     mirrors: tuple[Mirror, ...] = ()
-    """Registries that replace others (air gap); the entry with the longest matching upstream
-    counts."""
+    """Registries that replace other registries (air gap); the entry with the longest matching
+    upstream counts."""
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
     """Map a published image with its tag, as ``--list-images`` prints it, to its replacement."""
     pull_secrets: tuple[str, ...] = ()
@@ -78,7 +78,8 @@ class Images:
 
     @property
     def all_pull_secrets(self) -> tuple[str, ...]:
-        """Return the pull secrets of all images, and those of single images."""
+        """Return the pull secrets that apply to all images, and the pull secrets of single
+        images."""
         single = (choice.pull_secret for choice in self.choices.values() if choice.pull_secret)
         return tuple(dict.fromkeys((*self.pull_secrets, *single)))
 
@@ -107,8 +108,8 @@ class PodLimits:
 
 
 def load_choices(path: Path, known: Iterable[str]) -> dict[str, ImageChoice]:
-    """Return the images file at ``path``; ``known`` are the images that the suite has.  Raise
-    UsageProblem."""
+    """Return the entries of the images file at ``path``; ``known``: the images that the suite has.
+    Raise UsageProblem."""
     try:
         plain = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The durations of a run: a typed field for each, values per operating system in ``timings.yaml``.
 
-Seconds are floats. An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``); any
-unknown entry or missing unit is a UsageProblem of one line. No other module defines a time-out.
+Seconds are floats. An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``). An
+unknown entry or a missing unit raises UsageProblem with one line. No other module defines a
+time-out.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ class OsTimings:
     """s. The time from Ready until DNS and one connection work. New Windows pods have no network
     for 4 to 40 s (containerd#8340, azure-container-networking#299)."""
     tcp_give_up: float
-    """s. The limit of one TCP attempt. Windows sends its first SYN again only after 3 s
-    (kubernetes#107853), so a shorter attempt sends only one packet; Linux sends it again after 1 s
-    (RFC 6298)."""
+    """s. The limit of one TCP attempt. Windows repeats its first SYN only after 3 s
+    (kubernetes#107853), so a shorter attempt sends only one packet. Linux repeats it after 1 s (RFC
+    6298)."""
     udp_give_up: float
-    """s. The limit of one UDP attempt. No system sends a datagram again, so there is no repetition
-    to wait for; an answer takes milliseconds, on a busy Windows node up to a second."""
+    """s. The limit of one UDP attempt. No system repeats a datagram, so the attempt waits for no
+    repetition. An answer takes milliseconds, on a busy Windows node up to a second."""
     syn_again: float
-    """s. The time from a lost first SYN to the second. Windows 3 s (kubernetes#107853), Linux 1 s
-    (RFC 6298)."""
+    """s. The time from a lost first SYN to the second SYN: Windows 3 s (kubernetes#107853), Linux 1
+    s (RFC 6298)."""
     syn_repeated: float
     """s. The limit of one attempt at a denial that is watched (``run.denial_watch``). It is long
-    enough for the system to repeat its SYN, whatever time other attempts get: if only first SYNs
-    are dropped, this looks like a denial to shorter attempts. Linux repeats the SYN after 1 and 3 s
+    enough for the system to repeat its SYN, even if other attempts are shorter. If only first SYNs
+    are dropped, a shorter attempt mistakes this for a denial. Linux repeats the SYN after 1 and 3 s
     (RFC 6298), Windows after 3 s (kubernetes#107853)."""
     refused_within: float
-    """s. The time from a SYN to the refusal that the program receives. After a RST, Windows sends
-    its SYN twice more, each after 500 ms, before it accepts the refusal (KB175523): 1 to 3 s; Linux
+    """s. The time from a SYN to the refusal that the program receives. After a RST, Windows repeats
+    its SYN twice, each time after 500 ms, before it accepts the refusal (KB175523): 1 to 3 s. Linux
     accepts the first RST."""
     http_give_up: float
     """s. The limit of one HTTP request, including the connection. Calico's e2e uses
@@ -66,22 +67,23 @@ class OsTimings:
     """s. The limit for one name, including the search list. glibc and Windows both wait 5 s or less
     for the first server; Windows asks a second time."""
     dns_slow: float
-    """s. An answer of the cluster's own DNS to one name that takes longer than this is slow. musl,
-    in Alpine's images, has used up the first of its two tries after 2.5 s; CoreDNS answers names of
-    the cluster from memory, in milliseconds."""
+    """s. The time after which an answer of the cluster's own DNS to one name counts as slow. In
+    Alpine's images, musl ends the first of its two tries after 2.5 s. CoreDNS answers names of the
+    cluster from memory, in milliseconds."""
     exec_overhead: float
     """s. The time that an exec may take in addition to its attempts. PowerShell takes 2 to 4 s and
     a core to start (dotnet-framework-docker#25, #211)."""
     agent_hello: float
     """s. The time from an agent's exec to its hello. Server core has no native images of .NET since
-    20H1, so that PowerShell compiles for 3 to 8 s on a core of its own (dotnet-framework-docker#25,
-    #211), and on a node of 2 cores it shares them with other starts."""
+    20H1, so that PowerShell compiles for 3 to 8 s if it has a core to itself
+    (dotnet-framework-docker#25, #211). On a node of 2 cores it shares the cores with other
+    starts."""
     agent_slot: float
-    """s. The wait for the start of an agent while others start on its node. On Windows two start at
-    once, so the twelfth agent of two workers waits for five starts. A wait that ends without a
-    start counts as one try."""
+    """s. The time for which an agent's start may wait while other agents start on its node. On
+    Windows two agents start at once, so the twelfth agent of two workers waits for five starts. A
+    wait that ends without a start counts as one try."""
     agent_silence: float
-    """s. The silence after which an agent counts as dead: four of its heartbeats, which come every
+    """s. The silence after which an agent counts as dead: four missing heartbeats, which come every
     5 s; on Windows nine, since PowerShell stops while .NET compiles."""
     policy_effect: float
     """s. The time from a policy change to its effect. Calico's e2e retries for 30 s, and for 60 s
@@ -90,48 +92,50 @@ class OsTimings:
     """s. The time from a Service or endpoint change to its effect. kube-proxy on Windows needs up
     to 30 s after its start (kubernetes#109162)."""
     hold: float
-    """s. How long a verdict must last once it is reached. Felix on Windows batches for 100 ms and
-    tries again after 5 s."""
+    """s. The time for which a verdict must hold once it is reached. Felix on Windows batches for
+    100 ms and tries again after 5 s."""
     agree_span: float
-    """s. The least time from the start of the first to the start of the last of the attempts that
-    agree on a denial. Together with ``hold`` it must exceed an outage of two give-up times, in
+    """s. The minimum time between the starts of the first and the last attempt among the attempts
+    that agree on a denial. Together with ``hold`` it must exceed an outage of two give-up times, in
     which every attempt could fail although its SYN is repeated."""
     poll_every: float
-    """s. The pause between two attempts. 1 s as in Calico's e2e. It is shorter on Linux, where an
+    """s. The pause between two attempts: 1 s as in Calico's e2e. On Linux it is shorter, since an
     attempt costs milliseconds, so that delays are measured more precisely."""
     agree_every: float
-    """s. The pause between two rounds of answers that are as expected, if whole rounds must agree
-    (pages, backends, names); between two attempts in worlds of policies; and between two checks for
-    the effect of a disruption. Equal to ``poll_every``; shorter on a lab, where attempts cost a
-    node nothing."""
+    """s. The pause between two rounds of expected answers, if whole rounds must agree (pages,
+    backends, names). It is also the pause between two attempts in worlds of policies, and between
+    two checks for the effect of a disruption. It equals ``poll_every``, but is shorter on a lab,
+    where attempts cost a node nothing."""
     open_every: float
-    """s. The pause between two attempts at open paths while all attempts of a source connect and no
-    path is expected to be closed, so that nothing has to hold. It is also the first pause after a
-    change of policy. An attempt costs a running agent little on either system. If the agent's
-    newest answer was late, the pause is at least twice that lateness; it is at most ``poll_every``.
+    """s. The pause between two attempts at open paths while all attempts of a source connect. It
+    applies only if no path is expected to be closed, so that no denial has to hold. It is also the
+    first pause after a change of policy. An attempt costs a running agent little on either system.
+    If the agent's newest answer was late, the pause is at least twice that lateness; it is at most
+    ``poll_every``.
     """
     agree: int
-    """tries. The number of equal answers in a row that make a verdict. gateway-api's conformance
+    """tries. The number of consecutive equal answers that make a verdict. gateway-api's conformance
     tests require 3."""
     stream_heartbeat: float
-    """s. The pause between two heartbeats of a stream: often enough to date a reset, seldom enough
-    to cost nothing."""
+    """s. The pause between two heartbeats of a stream: short enough to date a reset, long enough to
+    cost nothing."""
     stream_stall: float
-    """s. The time without a heartbeat after which a stream counts as stalled: ten of them. A lost
-    packet is sent again within 300 ms, and a packet that is lost twice within 1 s (RFC 6298, as
-    Linux and Windows implement it)."""
+    """s. The time without a heartbeat after which a stream counts as stalled: ten heartbeats. The
+    sender repeats a lost packet within 300 ms, and a packet that is lost twice within 1 s (RFC
+    6298, as Linux and Windows implement it)."""
     stream_watch: float
-    """s. How long streams are watched after a change took effect. Felix on Windows batches for 100
-    ms and tries again after 5 s: if no reset has come within twice that time, none will come."""
+    """s. The time for which streams are observed after a change took effect. Felix on Windows
+    batches for 100 ms and tries again after 5 s: if no reset has come within twice 5 s, none will
+    come."""
     stream_recover: float
-    """s. The time from the loss of a stream until a new connection must work: the same as for a
-    policy change's effect, since the same programming caused the loss."""
+    """s. The time from the loss of a stream until a new connection must work. It equals the time
+    for a policy change's effect, since the same programming of rules caused the loss."""
     delete: float
     """s. The time to delete a namespace with its pods. Kubernetes' e2e allows 5 min on Windows."""
     felix_restart: float
-    """s. The time from deleting a node's calico-node pod to its successor's readiness, which is
-    Felix's first full apply. Windows runs the init containers again, and node-service itself waits
-    10 s (node-service.ps1)."""
+    """s. The time from deleting a node's calico-node pod until its successor is ready, which means
+    that Felix has applied all rules once. Windows runs the init containers again, and node-service
+    itself waits 10 s (node-service.ps1)."""
     drain: float
     """s. The time from the first eviction to the last pod's end. Pods on Windows end slowly:
     Kubernetes' e2e waits 10 min."""
@@ -148,20 +152,20 @@ class RunTimings:
     """The time limits for the run itself."""
 
     lab_ready: float
-    """s. The time from starting the lab to its ready line; it needs 2 to 4 s on two idle cores, and
-    runs are also started on busy machines."""
+    """s. The time from starting the lab to its ready line. The lab needs 2 to 4 s on two idle
+    cores, but runs also start on busy machines."""
     lab_end: float
-    """s. The time from SIGTERM to the lab's end; afterwards it is killed and the kernel removes its
-    namespaces."""
+    """s. The time from SIGTERM to the lab's end. A lab that takes longer is killed, and the kernel
+    removes its namespaces."""
     facts: float
-    """s. The time to read everything that decides which claims apply; about 20 requests."""
+    """s. The time to read all facts that decide which claims apply; about 20 requests."""
     denial_watch: float
-    """s. How long one denial per node and direction is watched after it was decided, by the
-    standing watch or else by a test. Felix on Windows tries again after 5 s; a denial that ends
-    then, or after 5 s more, is noticed within this time."""
+    """s. The time for which one denial per node and direction is observed after it was decided, by
+    the standing watch or else by a test. Felix on Windows tries again after 5 s. A denial that ends
+    after 5 s or 10 s is noticed within this time."""
     api_connect: float
-    """s. The limit for TCP and TLS to the API server. The official client has no such limit of its
-    own for exec."""
+    """s. The limit for TCP and TLS to the API server. Kubernetes' official client has no such limit
+    for exec."""
     exec_connect: float
     """s. The time from requesting an exec to its acceptance. Before v5.channel.k8s.io (API servers
     before 1.30) the node's container runtime accepts it, which takes a busy Windows node seconds.
@@ -170,37 +174,38 @@ class RunTimings:
     """s. The limit for the whole answer to one request; the API server itself gives up after 60 s.
     """
     api_retry: float
-    """s. How long reads that fail in transport or with 5xx, and requests answered 429, are
-    repeated."""
+    """s. The time for which requests are repeated: reads that fail in transport or with 5xx, and
+    all requests answered with 429."""
     watch: float
     """s. The maximum duration of a watch before objects are listed again: gateways drop idle
     connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after 4
     min: Azure/AKS#1755)."""
     unschedulable: float
-    """s. How long the scheduler may find no node for a pod. New nodes of an autoscaler take longer
-    than this: add them before the run, or increase this time."""
+    """s. The time for which the scheduler may find no node for a pod. New nodes of an autoscaler
+    take longer: add them before the run, or increase this time."""
     api_gone: float
-    """s. The time without any answer from the API server to any process of the run, after which it
-    is given up for the rest of the run: the remaining claims are INCONCLUSIVE, and the report is
-    written. It is longer than a change of a leader or of a virtual address (etcd's election takes 1
-    s, keepalived's 3 s, kube-vip's lease 15 s)."""
+    """s. The time without any answer from the API server to any process of the run, after which the
+    run gives up: the remaining claims are INCONCLUSIVE, and the report is written. This time is
+    longer than a change of a leader or of a virtual address (etcd's election takes 1 s,
+    keepalived's 3 s, kube-vip's lease 15 s)."""
     pod_status: float
     """s. The time from a container's end until its pod's status shows it; the kubelet checks for
     ended containers once a second (its PLEG relists), and then writes the status."""
     journal: float
-    """s. How long requests of the journal and of restoring are repeated while the API server does
-    not answer. This must be longer than a rolling upgrade of a control plane's only node (1 to 2
-    min). It applies to ``--restore`` and to error answers of the server. In a run, silence ends the
-    run after ``api_gone``, and the remaining changes are tried at its end (``put_back_away``)."""
+    """s. The time for which requests of the journal and of restoring are repeated while the API
+    server does not answer. It must be longer than a rolling upgrade of a control plane's only node
+    (1 to 2 min). It applies to ``--restore`` and to error answers of the server. In a run, silence
+    of the API server ends the run after ``api_gone``, and the run's end tries to restore the
+    remaining changes (``put_back_away``)."""
     put_back: float
-    """s. How long tests wait until the changes of a dead worker are restored. At worst this is a
-    VNI's delivery, and on a Windows node a drain, a restart of Felix and a new pod:
-    ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready`` together, and some more for a
+    """s. The time for which tests wait until the changes of a dead worker are restored. The worst
+    case is the delivery of a VNI and, on a Windows node, a drain, a restart of Felix and a new pod:
+    the sum of ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready``, and some time for a
     second node."""
     put_back_away: float
-    """s. How long the end of the run tries to restore the run's changes while the API server does
-    not answer: longer than the restart of a control plane, gateway or VPN, and short enough for a
-    CI job to report what stays."""
+    """s. The time for which the run's end tries to restore changes while the API server does not
+    answer. It is longer than the restart of a control plane, gateway or VPN, and short enough for a
+    CI job to report changes that stay."""
     vni_delivery: float
     """s. The time from writing vxlanVNI until every node has received it: Felix restarts on Linux,
     the operator renders Windows' DaemonSet anew and its pods are replaced one node after the other.
@@ -209,64 +214,64 @@ class RunTimings:
     """s. The time until a Service has an address of a load balancer: clouds take one to three
     minutes."""
     evict_again: float
-    """s. The pause between two tries of an eviction that a PodDisruptionBudget forbids; kubectl
-    drain waits 5 s."""
+    """s. The pause between two tries of an eviction that a PodDisruptionBudget forbids; ``kubectl
+    drain`` waits 5 s."""
     lock_stale: float
-    """s. A run lock that was not renewed for this long may be taken by another run; it is renewed
-    four times as often. client-go's leader election uses 15 s within a cluster; a run may be at the
-    other end of a slow link."""
+    """s. The time without renewal after which another run may take a run lock. The holder renews
+    the lock four times within this time. client-go's leader election uses 15 s within a cluster; a
+    run may be at the other end of a slow link."""
     lock_wait: float
-    """s. How long a run waits for a run lock that another run holds; then it stops and names the
-    holder."""
+    """s. The time for which a run waits for a run lock of another run. Afterwards the run stops and
+    names the holder."""
     lock_poll: float
     """s. The pause between two checks of the run lock while a run waits for it."""
     abandoned: float
     """s. The age from which objects of another machine's run count as abandoned. It is longer than
-    any run, since a run that does not disrupt gives no sign of life (Calico's own Windows lanes
+    any run, since a run without disruptive tests gives no sign of life (Calico's own Windows lanes
     take up to 3 h)."""
     named_dead: float
-    """s. The run lock of a run that the user names as dead (``--restore --run ID``) is watched for
-    this long and must not be renewed: one and a half times ``lock_stale``, in which a living run
-    renews it six times."""
+    """s. The time for which the run lock of a run that the user names as dead (``--restore --run
+    ID``) must stay without renewal: one and a half times ``lock_stale``, in which a living run
+    renews its lock six times."""
     evidence: float
     """s. The time to read all hosts and logs of failing paths after a failure. A PowerShell start
     takes 2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
     capture: float
-    """s. How long packets of a failing path are captured on each node, once the capture has begun
-    there: long enough for a Windows pod to try again, which takes up to ``tcp_give_up``."""
+    """s. The duration of the capture of a failing path's packets on each node: long enough for a
+    Windows pod to try again, which takes up to ``tcp_give_up``."""
     felix_down: float
-    """s. How long Felix may be absent from a node. Its readiness probe on Windows runs every 10 s
-    and must fail three times before it counts (tigera/operator, pkg/render/windows.go); the kubelet
-    waits 10 s before it starts Felix again, and 20 s the next time."""
-    watch_least: float
-    """s. The least time for which the standing watch goes on, however few tests there are: as long
-    as one change of policy may take. If ``denial_watch`` is longer, the watch goes on for that
+    """s. The time for which Felix may be absent from a node. Felix' readiness probe on Windows runs
+    every 10 s, and must fail three times before a failure counts (tigera/operator,
+    pkg/render/windows.go); the kubelet waits 10 s before it starts Felix again, and 20 s the next
     time."""
+    watch_least: float
+    """s. The minimum duration of the standing watch, even if there are few tests: the time that one
+    policy change may take. If ``denial_watch`` is longer, it is the minimum instead."""
     watch_every: float
-    """s. The pause between two attempts on each path of the standing watch, as in Calico's e2e; a
+    """s. The pause between two attempts on each path of the standing watch, as in Calico's e2e. A
     path that opens is tried again at once."""
     node_status: float
     """s. The interval at which calico-node must report its BGP status (updatePeriodSeconds,
     Calico's documents show 10 s)."""
     hns_looks: float
-    """s. The pause between two reads of HNS: only a result that both show counts. A pod's start and
-    its end take seconds, and kube-proxy on Windows syncs its rules every 30 s (kubernetes,
-    --iptables-sync-period of winkernel)."""
+    """s. The pause between two reads of HNS: only a result that both reads show counts. A pod's
+    start and its end take seconds, and kube-proxy on Windows syncs its rules every 30 s
+    (kubernetes, --iptables-sync-period of winkernel)."""
     progress_every: float
-    """s. The interval of lines about what a long step waits for."""
+    """s. The interval of progress lines that name the thing for which a long step waits."""
     silent: float
-    """s. If a running test has no news for this long, the terminal names it and its start; repeated
-    at this interval."""
+    """s. The time without news of a running test after which the terminal names the test and its
+    start; repeated at this interval."""
     test_limit: float
-    """s. The limit for a test's set-up and body, from the beginning of its turn; after it, the test
-    is interrupted, and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``) and
-    become ready."""
+    """s. The limit for a test's set-up and body, from the beginning of its turn; after this time
+    the test is interrupted and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``)
+    and become ready."""
     exclusive_limit: float
     """s. The limit for the set-up and body of a test that has nodes or the cluster to itself: each
     of four Windows nodes may be drained, restarted and get pods again, in addition to
     ``vni_delivery``. The restoring afterwards is not interrupted."""
     workers_per_windows_node: int
-    """workers. The number that ``-n auto`` starts if Windows nodes limit it; 2 until a real node is
+    """workers. The maximum number that ``-n auto`` starts per Windows node; 2 until a real node is
     shown to carry more. ``--workers-per-windows-node`` replaces it."""
 
 
@@ -286,13 +291,13 @@ class Timings:
 
 
 def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
-    """Return the packaged timings with the entries of ``override`` in their place; on a ``lab``
-    shorter timings (``lab.yaml``).
+    """Return the packaged timings, replaced by the entries of ``override``; for a ``lab``, shorter
+    timings (``lab.yaml``).
 
-    ``override`` is YAML, or a calibration.json, of which the measured values count within limits.
+    ``override``: YAML, or a calibration.json, whose measured values count within limits.
 
-    Raise UsageProblem, in one line with file and line: unreadable, not YAML, unknown key, missing
-    or wrong unit.
+    Raise UsageProblem, in one line with file and line, if the file is unreadable or not YAML, if a
+    key is unknown, or if a unit is missing or wrong.
     """
     values = {section: dict(entries) for section, entries in _packaged("timings.yaml").items()}
     if lab:
@@ -347,7 +352,7 @@ def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
-    """Return sections and entries with their numbers, only those that the text contains."""
+    """Return the sections and entries that the text contains, with their numbers."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about BGP on Windows nodes, by name: the service, sessions, announced and learned networks.
+"""Facts about BGP on Windows nodes, by name: the service RemoteAccess, sessions, announced and
+learned networks.
 
 The module judges nothing.  If a host lacks the cmdlets, or answers with any error other than "BGP
 is not configured", the fact is unknown.
@@ -22,7 +23,8 @@ CONNECTED = "Connected"
 NOT_CONFIGURED = "BGP is not configured"
 """The cmdlets' answer until Calico's confd has configured a router on the host (calico#11714)."""
 NO_CMDLET = "CommandNotFoundException"
-"""The id of the error on a host without the module RemoteAccess; it is the same in every language.
+"""The error id on a host without the PowerShell module RemoteAccess; the id is the same in every
+language.
 """
 SERVICE_GONE = "NoServiceFoundForGivenName"
 REFLECTOR = "projectcalico.org/RouteReflectorClusterID"
@@ -45,13 +47,13 @@ class BgpFacts:
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
     ) -> None:
-        """Set up the facts. ``looked_into``: Windows nodes that may be read to find out which end
-        of a session is down."""
+        """Set up the facts. ``looked_into``: Windows nodes that the test may read to find out which
+        end of a session is down."""
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into
         self._seen: dict[str, BgpHost] = {}
-        """Each host's answers since the current read began."""
+        """The answers of each host since the current read began."""
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
         """Return the status of a Windows node's RemoteAccess, ``none`` without the service; an
@@ -72,11 +74,11 @@ class BgpFacts:
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
         """Return the state of a Windows node's session with every other node: ``Connected``, or the
-        fault and the end that has it.
+        fault and the end at fault.
 
         A connected state also names the peer's blocks that are learned by a third node's address.
-        Nodes that announce no address are left out: they cannot be matched with a peer, and DS-1
-        covers them.
+        Nodes that announce no address are left out: no peer can be matched with them, and claim
+        DS-1 covers them.
         """
         observed = self._anew(windows)
         found: dict[str, Fact[str]] = {}
@@ -93,7 +95,8 @@ class BgpFacts:
         return found
 
     def reflected(self, windows: str) -> dict[str, Fact[str]]:
-        """Return from which node a Windows node learns the blocks of nodes that are not its peers.
+        """Return the node from which a Windows node learns the blocks of nodes that are not its
+        peers.
 
         The value is ``by a Linux node``, which reflects the blocks, or the fault. Raise
         MissingCapability if no block can reach the node by a reflector.
@@ -134,9 +137,9 @@ class BgpFacts:
         return linux, beyond if linux else []
 
     def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
-        """Return by which node a Windows host learns a block, or what is missing.
+        """Return the node by which a Windows host learns a block, or the missing item.
 
-        ``linux``: the Linux nodes among its peers, keyed by the names that the host uses.
+        ``linux``: the Linux nodes among the host's peers, keyed by the names that the host uses.
         """
         names = sorted({route.peer for route in host.routes if route.network == block})
         if any(name in linux for name in names):
@@ -151,8 +154,9 @@ class BgpFacts:
         return f"{found}; sessions: {told}"
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the state of a Windows node's sessions with external routers, with a route from
-        each. Raise MissingCapability if no BGPPeer gives the node such a session.
+        """Return the state of a Windows node's sessions with external routers; a session also needs
+        a route from its router. Raise MissingCapability if no BGPPeer gives the node such a
+        session.
         """
         routers = self._routers(windows)
         if not routers:
@@ -173,8 +177,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Map addresses of peers that belong to no node (BGPPeers give them to this node) to
-        whether the address certainly is a peer."""
+        """Map the address of each peer that belongs to no node (BGPPeers give this node such peers)
+        to True if the address certainly is a peer."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
@@ -220,11 +224,12 @@ class BgpFacts:
         return told.startswith(f"{self.OWN} and ")
 
     def services(self, windows: str) -> dict[str, Fact[list[str]]]:
-        """Return the service networks that a Windows node announces, among those that Calico is
-        configured to advertise.
+        """Return the service networks that a Windows node announces, among the networks that Calico
+        is configured to advertise.
 
         The fact is unknown if the node announces no such network and learns none from a peer, since
-        then no node is known to advertise it. Raise MissingCapability if Calico advertises none.
+        in this case no node is known to advertise a service network. Raise MissingCapability if
+        Calico is configured to advertise none.
         """
         wanted = self._advertised()
         if not wanted:
@@ -254,8 +259,8 @@ class BgpFacts:
         }
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """Return what a node lacks to reach the pods of node ``toward``: session, route, or the
-        announced address, in this order."""
+        """Return what a node lacks to reach the pods of node ``toward``: the announced address of
+        ``toward``, the session, or a route."""
         nodes = {one.name: one for one in self._calico.facts.nodes}
         if not address_of(nodes[toward]):
             return {
@@ -285,7 +290,7 @@ class BgpFacts:
         return mesh is False and not is_alone and (state or "").startswith("no peer")
 
     def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
-        """Return what is wrong with a node's routes to another node's blocks.
+        """Return the faults of a node's routes to another node's blocks.
 
         Empty if the node shows no routes at all.
         """
@@ -311,8 +316,8 @@ class BgpFacts:
         }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
-        """Return ``Calico_ep``, which Calico gives a Windows host in its pods' network as their
-        gateway, if HNS does not show it."""
+        """Return the endpoint ``Calico_ep`` if HNS does not show it. Calico gives this endpoint to
+        a Windows host as the gateway of its pods."""
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
         return {
@@ -351,7 +356,7 @@ class BgpFacts:
 
     def _astray(self, host: BgpHost, other: NodeFacts) -> str:
         """Return a block of another node that a Windows host learned by a third node's address;
-        empty: none."""
+        empty if there is none."""
         blocks = self._blocks(other.name)
         for route in host.routes:
             if route.network in blocks and (
@@ -428,10 +433,11 @@ def _state(host: BgpHost, other: NodeFacts) -> str:
 
 
 def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
-    """Return the fault of a node's routes to a block of the node with this address; empty: a route
-    is right.
+    """Return the fault of a node's routes to a block of the node with this address; empty if a
+    route is correct.
 
-    A route to a node of another subnet is right if it leads by any router of the node's own subnet.
+    A route to a node of another subnet is correct if it leads through any router of the node's own
+    subnet.
     """
     own = ipaddress.ip_interface(node.annotations.get(ADDRESS) or address).network
     routed = own.num_addresses > 1 and ipaddress.ip_address(address) not in own

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HNS of a Windows node compared with the API: endpoints with pods, load balancers with Services. A
-deviation counts if two reads show it (``hns_looks`` apart), since pods and Services come and go. If
-the first read shows none, there is no second. The module judges nothing."""
+"""Compares HNS of a Windows node with the API: endpoints with pods, load balancers with Services. A
+deviation counts only if further reads (``hns_looks`` apart) also show it, since pods and Services
+come and go. If a read shows no deviation, it is the last read. The module judges nothing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,17 +24,17 @@ SANDBOX = "cni.projectcalico.org/containerID"
 begins with this id (containernetworking/plugins pkg/hns, ConstructEndpointName)."""
 OF_HOST = "_ep"
 """The end of the name of the endpoint that Calico and flannel give to the host itself
-(cni-plugin/pkg/dataplane/windows). With win-bridge an administrator makes that endpoint by hand,
-and it has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
+(cni-plugin/pkg/dataplane/windows). With win-bridge an administrator makes this endpoint by hand,
+and its name is the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
 PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
 Deviations = Mapping[object, str]
-"""The faults, by keys that identify them in another read."""
+"""The faults, by keys that identify the same fault in another read."""
 
 
 class Look(NamedTuple):
-    """A node's HNS and the API's objects at one moment; fields that a question does not need are
+    """A node's HNS and the API's objects at one moment; a field that a check does not need is
     empty."""
 
     endpoints: Sequence[HnsEndpoint]
@@ -65,7 +65,7 @@ class HnsHealth:
     clock: Clock = field(default=SYSTEM_CLOCK)
 
     def shared_addresses(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
-        """Return the addresses that several local endpoints of pods have."""
+        """Return the addresses that more than one local endpoint of a pod has."""
         name = f"addresses that several pods' endpoints on node {node} have"
         return {name: self._lasting(node, self._of_endpoints, shared_addresses)}
 
@@ -94,9 +94,9 @@ class HnsHealth:
         return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
-        """Return the ports of ClusterIP Services that did not change between the reads and whose
-        load balancer is missing or has other members. The fact's source names load balancers that
-        are left of Services without endpoints."""
+        """Return the ports of ClusterIP Services whose load balancer is missing or has other
+        members. Services that changed between the reads do not count. The fact's source names load
+        balancers that are left over from Services without endpoints."""
         name = f"load balancers of Services that are missing or wrong on node {node}"
         return {name: self._lasting(node, self._of_services, wrong_balancers, looks=3)}
 
@@ -152,7 +152,8 @@ class HnsHealth:
 
 
 def shared_addresses(look: Look) -> Deviations:
-    """Return the addresses that several local endpoints have, each with the endpoints' names."""
+    """Return the addresses that more than one local endpoint has, each with the endpoints'
+    names."""
     found: dict[str, list[HnsEndpoint]] = {}
     for endpoint in look.of_pods:
         found.setdefault(endpoint.address, []).append(endpoint)
@@ -184,8 +185,8 @@ def pods_without_endpoint(look: Look, is_own: Callable[[Obj], bool]) -> Deviatio
 
 
 def _is_of(endpoint: HnsEndpoint, pod: Obj) -> bool:
-    """Return whether an endpoint belongs to a pod: by its sandbox if Calico names it, and by its
-    address if the pod has one."""
+    """Return whether an endpoint belongs to a pod: by the sandbox if Calico annotates the pod with
+    it, and by the address if the pod has one."""
     sandbox = mapping_at(pod, "metadata", "annotations").get(SANDBOX)
     addresses = {str(one.get("ip")) for one in list_at(pod, "status", "podIPs")}
     if not sandbox:
@@ -209,7 +210,7 @@ def _names(endpoints: Sequence[HnsEndpoint]) -> str:
 
 
 class Port(NamedTuple):
-    """A port of a Service, with its members as EndpointSlices have them."""
+    """A port of a Service, with its members according to EndpointSlices."""
 
     service: str
     address: str
@@ -271,14 +272,15 @@ def _is_for(balancer: LoadBalancer, port: Port) -> bool:
 
 
 def _ports(look: Look) -> Iterator[Port]:
-    """Yield the ports of Services that kube-proxy must serve here with all their ready backends."""
+    """Yield the ports of Services that kube-proxy must serve on the node with all their ready
+    backends."""
     for service in look.services:
         address = _address(service)
         if not address:
             continue
         slices = _slices_of(service, look.slices)
         if any("forZones" in str(one.get("hints")) for each in slices for one in _ends(each)):
-            continue  # a backend serves only some zones
+            continue  # this Service has a backend for some zones only
         members = _members_by_port(service, look.slices)
         versions = [value_at(one, "metadata", "resourceVersion") for one in (service, *slices)]
         for port in list_at(service, "spec", "ports"):
@@ -293,8 +295,8 @@ def _ports(look: Look) -> Iterator[Port]:
 
 
 def _address(service: Obj) -> str:
-    """Return the IPv4 cluster address of a Service that kube-proxy serves with all its backends;
-    empty if it does not."""
+    """Return the IPv4 cluster address of a Service if kube-proxy serves it with all its backends;
+    otherwise an empty text."""
     spec = mapping_at(service, "spec")
     policies = (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
     is_other = (

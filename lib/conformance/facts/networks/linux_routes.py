@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about Linux nodes' routes to Windows nodes' pods, and about IPIP, by name. The module
-judges nothing."""
+"""Facts, by name, about the routes of Linux nodes to pods on Windows nodes, and about IPIP. The
+module judges nothing."""
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 
 @dataclass(frozen=True)
 class LinuxRoutes:
-    """The route facts that a single test reads. ``look`` reads a Linux node."""
+    """The route facts that a single test reads. The function ``look`` reads a Linux node."""
 
     calico: CalicoObjects
     look: Callable[[str], LinuxFacts]
@@ -72,8 +72,8 @@ class LinuxRoutes:
         return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
 
     def ipip_setting(self) -> dict[str, Fact[str]]:
-        """Return whether IPIP is turned on; ``off`` also if nothing is set, because then the pools
-        decide."""
+        """Return whether IPIP is turned on; ``off`` also if the setting is absent, because the
+        pools decide in this case."""
         felix = FelixSettings(
             lambda: self.calico.default("FelixConfiguration"), self.calico.facts.felix_overrides
         )

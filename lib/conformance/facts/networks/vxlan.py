@@ -2,7 +2,8 @@
 """Facts about the VXLAN overlay from nodes and objects, by name: tunnels, routes, ports, network
 identifiers.
 
-The module judges nothing. Facts about nodes come from their hosts, because the data plane is there.
+The module judges nothing. Facts about nodes are read on their hosts, because the data plane is
+there.
 """
 
 import ipaddress
@@ -41,10 +42,10 @@ class VxlanFacts:
         vni_changed: Callable[[], str] = str,
         overriding: Mapping[str, Mapping[str, Fact[str]]] | None = None,
     ) -> None:
-        """Set up the facts. ``looked_into``: Linux nodes on which facts that they do not announce
-        may be read, since the run covers them. ``vni_changed``: the other run that has given nodes
-        another VNI just now; empty: none. ``overriding``: the settings that override
-        FelixConfiguration default (:mod:`conformance.facts.felix_settings`)."""
+        """Set up the facts. ``looked_into``: Linux nodes that the run covers, so that the test may
+        read facts which they do not announce. ``vni_changed``: returns a text about another run
+        that has just changed the VNI of nodes; empty if there is none. ``overriding``: the settings
+        that override FelixConfiguration default (:mod:`conformance.facts.felix_settings`)."""
         self._felix = FelixSettings(lambda: calico.default("FelixConfiguration"), overriding or {})
         self._hosts = hosts
         self._calico = calico
@@ -69,7 +70,7 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """Return the facts about how a Linux node reaches the blocks of other nodes, and about the
+        """Return the facts about a Linux node's routes to the blocks of other nodes, and about the
         node's own address: ``as announced``, or the deviation."""
         observed = self._hosts.linux(linux)
         peers = self._peers(linux, macs=False)
@@ -84,7 +85,7 @@ class VxlanFacts:
         return _merged(forwarding(observed, peer) for peer in self._peers(linux))
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the facts about how a Windows node reaches the blocks of other nodes, and about
+        """Return the facts about a Windows node's entries for the blocks of other nodes, and about
         the node's own address: ``as announced``, or the deviation."""
         networks = self._networks(windows)
         peers = self._peers(windows)
@@ -136,7 +137,7 @@ class VxlanFacts:
         """Compare the VSID of a Windows node's pod network with the configured VNI: ``the
         configured VNI``, or the VSID.
 
-        A node that has had no pod has no network to read.
+        A node that never had a pod has no network to read.
         """
         return self._vsid(windows, self._networks(windows))
 
@@ -182,7 +183,7 @@ class VxlanFacts:
 
     def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
         """Return the port of a Linux node's VXLAN device if it differs from the configured port;
-        empty if it does not, or if the node has no such device."""
+        empty if the ports are equal, or if the node has no such device."""
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
@@ -241,8 +242,8 @@ class VxlanFacts:
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
         """Return the other nodes (or only those in ``only``), as they announce themselves now.
 
-        ``macs``: read MAC addresses that are not announced, too. If two nodes claim the same block,
-        it is left out: no route to it is right, and the fault is IPAM's.
+        ``macs``: also read MAC addresses that nodes do not announce. A block that two nodes claim
+        is left out: no route to such a block is correct, and the fault is IPAM's.
         """
         now = self._calico.annotations()
         blocks = self._calico.blocks(of_all=True)

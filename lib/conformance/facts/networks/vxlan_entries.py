@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a node needs to reach another node's pods, compared with the entries that it
-has. Pure.
+"""Compares the entries that a node needs to reach another node's pods with the entries that it has.
+The module reads nothing itself.
 
-A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry
-with the MAC address of the tunnel, and a forwarding entry that leads frames for this MAC address to
-the node. A Windows node has all of these in a RemoteSubnetRoute policy for each block, on its HNS
-network. (Calico: felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
+A Linux node needs three entries: a route to each block of the other node by that node's tunnel, a
+neighbour entry with the MAC address of the tunnel, and a forwarding entry that leads frames for
+this MAC address to the other node. A Windows node has the data of all three entries in a
+RemoteSubnetRoute policy for each block, on its HNS network. (Calico:
+felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
 
 import ipaddress
@@ -32,11 +33,11 @@ class Peer:
     tunnel: str
     """The address of the node's end of the overlay; empty: the node announces none."""
     mac: str
-    """The MAC address of its end of the overlay, in lower case; empty: it is not known. Only
+    """The MAC address of the node's end of the overlay, in lower case; empty: it is not known. Only
     Windows nodes announce their MAC address."""
     blocks: tuple[ipaddress.IPv4Network, ...]
     is_announced: bool = True
-    """The node announces its own address."""
+    """True if the node announces its own address."""
 
     @property
     def unannounced(self) -> str:
@@ -48,8 +49,8 @@ class Peer:
 def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     """Return how a Linux node reaches every block of a peer.
 
-    Between Linux nodes, a route to the peer's own address without the overlay is as good, because
-    no Windows node is involved.
+    Between Linux nodes, a route to the peer's own address without the overlay is also correct,
+    because no Windows node is involved.
     """
     found: dict[str, Fact[str]] = {}
     tunnel = peer.tunnel or "no tunnel address"
@@ -69,8 +70,8 @@ def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 
 def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
-    """Return where a Linux node sends frames for a peer's tunnel; empty for a Linux peer that it
-    does not reach by its tunnel."""
+    """Return where a Linux node sends frames for a peer's tunnel; empty for a Linux peer that the
+    node does not reach by the peer's tunnel."""
     reached = peer.os == "windows" or any(_by_tunnel(route, peer) for route in host.routes)
     if not (peer.blocks and reached):
         return {}
@@ -94,7 +95,7 @@ def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 
 def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) -> str:
-    """Return what is wrong with a Linux node's entries for a peer's tunnel; empty: nothing.
+    """Return the fault of a Linux node's entries for a peer's tunnel; empty if there is none.
 
     ``macs``: the MAC addresses in its neighbour entries. ``mac``: the tunnel's MAC address.
     ``ends``: the destinations of frames for that MAC address.
@@ -121,8 +122,8 @@ def _ends(host: LinuxFacts, mac: str) -> set[str]:
 
 
 def _end(entry: FdbEntry) -> str:
-    """Describe an entry's destination, with its port and VNI if they differ from the device's
-    values; otherwise the kernel does not report them."""
+    """Describe an entry's destination, with port and VNI if the kernel reports them. The kernel
+    reports only values that differ from the device's values."""
     port = f" port {entry.port}" if entry.port is not None else ""
     vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
     return f"{entry.destination}{port}{vni}"
@@ -131,8 +132,8 @@ def _end(entry: FdbEntry) -> str:
 def remote_subnets(
     node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int
 ) -> dict[str, Fact[str]]:
-    """Return how a Windows node reaches every block of a peer; unknown if its networks show no
-    policies at all."""
+    """Return how a Windows node reaches every block of a peer; unknown if the node's networks show
+    no policies at all."""
     if not any(network.shows_policies for network in networks):
         nothing = Fact[str](
             None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods"

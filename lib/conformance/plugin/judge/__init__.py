@@ -2,9 +2,9 @@
 """The judge in every process that runs tests: selects them, and turns the exceptions that they
 raise into results.
 
-It decides before each test whether it can run here. The results of claims travel to the controller
-as user properties of its reports. In pytest's terms VIOLATED is failed, INCONCLUSIVE an error,
-NOT_RUN and NOT_APPLICABLE are skipped, all others are passed.
+Before each test the judge decides whether the test can run on this cluster. The results of claims
+reach the controller as user properties of pytest's reports. In pytest's terms VIOLATED is failed,
+INCONCLUSIVE is an error, NOT_RUN and NOT_APPLICABLE are skipped, and all other verdicts are passed.
 """
 
 import json
@@ -82,8 +82,8 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
-        """Set up the hooks. ``demands``: maps a fixture to the only sort of cluster that it
-        describes."""
+        """Set up the hooks. ``demands``: maps a fixture to the conditions of the only sort of
+        cluster that the fixture describes."""
         self.state = state
         self.run = state.run
         self.demands = demands
@@ -103,7 +103,7 @@ class Judge:
                 raise
             self.run.directory.problem.write_text(
                 str(problem)
-            )  # the controller reads it, and ends the run
+            )  # the controller reads this file and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -124,19 +124,21 @@ class Judge:
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
 
-    # first, since the controller reads the plan as soon as xdist reports the end
+    # tried first, since the controller reads the plan as soon as xdist reports the end of
+    # collection
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the plan for the controller, which must know the tests that never get a report. An
-        interrupted collection has no plan."""
+        """Write the plan for the controller, which must know tests even if they never get a report.
+        An interrupted collection has no plan."""
         if self.run.directory and all(PLANNED in item.stash for item in session.items):
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
             self.run.directory.write(self.run.directory.plans, self.run.settings.worker, tests)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Read the exit code at the run's end; this hook is the outermost. After a second Ctrl-C
-        end the run at once: pytest begins to end a session whatever was raised in it."""
+        """Record the exit code at the run's end; this hook is the outermost. After a second Ctrl-C
+        end the run at once, since pytest starts to end a session whatever exception was raised in
+        it."""
         if self.state.interruption.exit_code is not None:
             raise SystemExit(self.state.interruption.exit_code)
         result = yield
@@ -145,7 +147,7 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Assign attachments and requests from now on to this test."""
+        """Assign all further attachments and requests to this test."""
         self.state.attachments.enter(nodeid)
         if self.run.provider:
             self.run.provider.enter(nodeid)
@@ -243,7 +245,7 @@ class Judge:
             raise
         except (
             pytest.fail.Exception
-        ) as failure:  # pytest-timeout raises this, too; it shows nothing about the cluster
+        ) as failure:  # pytest-timeout also raises this; it shows nothing about the cluster
             raise self._broken(item, failure) from None
         except Exception as error:
             self._blame(item, error)
@@ -309,8 +311,8 @@ class Judge:
         return report
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
-        """Return the test's outcome so far, over all its attempts. If the test was put off, this
-        includes both runs."""
+        """Return the test's outcome so far, over all its attempts. If a postponed test was settled
+        in its second run, this outcome counts, with the seconds of both runs."""
         now = self._attempt(item)
         earlier = item.stash.get(EARLIER, [])
         if earlier and PUT_OFF in item.stash and now.verdict in verdicts.SETTLED:
@@ -318,8 +320,8 @@ class Judge:
         return merged([*earlier, now])
 
     def _try_again(self, item: pytest.Item) -> None:
-        """Keep the outcome of the previous attempt; an exclusive test's changes may have been made
-        again."""
+        """Keep the outcome of the previous attempt. An exclusive test may repeat its changes, so
+        mark the cluster as changed."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
         if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
@@ -348,8 +350,8 @@ class Judge:
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
-        """Return the test's results. They are judged when its body has ended, and once more if the
-        cleanup adds some."""
+        """Return the test's results. They are judged when the body has ended, and again if the
+        cleanup adds results."""
         if statement.results is None:
             statement.results = tuple(
                 self._result(item, part, statement) for part in item.stash[PLANNED].parts
@@ -375,14 +377,15 @@ class Judge:
         )
 
     def _builds(self, item: pytest.Item, part: ClaimPart) -> dict[str, str]:
-        """Return the Windows builds that a part must be decided on, each with one of its nodes."""
+        """Return the Windows builds on which a part must be decided, each with one node of this
+        build."""
         if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
             return {}
         return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
 
     def _blamed(self, item: pytest.Item) -> list[str]:
-        """Return the Windows nodes of all wrong decisions, if other decisions were right; these are
-        the nodes for a repetition."""
+        """Return the Windows nodes of all wrong decisions, so that only these are tested again;
+        empty if all Windows nodes have wrong decisions."""
         statement = item.stash[STATEMENT]
         if not self.run.facts or item.stash[PLANNED].needs.windows > 1:
             return []
@@ -397,7 +400,7 @@ class Judge:
         return sorted(wrong) if set(builds) - wrong else []
 
     def _demand_decisions(self, item: pytest.Item) -> None:
-        """Check that a test whose body returned has decided something on every node.
+        """Check that a test whose body returned has decided every result.
 
         Raise EnvironmentBroken if a node could not be judged, _Undecided if a result is NOT_RUN.
         """
@@ -416,14 +419,15 @@ class Judge:
         ]
 
     def _blame(self, item: pytest.Item, error: BaseException) -> None:
-        """If Felix does not run on a node of the failure, put this cause first."""
+        """Record the cause of a failure. If Felix does not run on a node of the failure, this is
+        the cause."""
         names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
         felix = felix_cause.name_felix(error, names, self.state.felix_down)
         item.stash[STATEMENT].cause = felix or getattr(error, "cause", "")
 
     def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
-        """Record a missing capability: as a skip, or as an error that names the lost node that had
-        it."""
+        """Record a missing capability. Return a skip, or an error that names the lost node which
+        had the capability."""
         statement = item.stash[STATEMENT]
         found = verdicts.from_body(lack)
         statement.say(found)
@@ -438,7 +442,7 @@ class Judge:
     def _broken(
         self, item: pytest.Item, failure: BaseException, what: str = "", where: str = ""
     ) -> EnvironmentBroken:
-        """Return the error for a failure that is not about the cluster."""
+        """Return the INCONCLUSIVE error for a failure that shows nothing about the cluster."""
         broken = EnvironmentBroken(f"{what}{failure}")
         self._inconclusive(item, broken, f"{where}{first_line(failure)}")
         return broken.with_traceback(failure.__traceback__)
@@ -451,8 +455,8 @@ class Judge:
         self._fail(item, error)
 
     def _fail(self, item: pytest.Item, error: BaseException) -> None:
-        """Collect the bundle; name its place in the failure, and the command that repeats this
-        test."""
+        """Collect the failure bundle. Add the bundle's place, and the command that repeats this
+        test, to the failure."""
         claims = [part.claim for part in item.stash[PLANNED].parts]
         again = repeat.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):

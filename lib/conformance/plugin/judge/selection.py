@@ -15,8 +15,8 @@ from conformance.schedule.plan import PlannedTest
 
 
 def in_shard(items: list[pytest.Item], part: str) -> set[str]:
-    """Return the node ids of the tests of ``part`` (``--shard``), without disruptive tests. Tests
-    that use the standing watch are in each part, since the watch lasts no longer than its run.
+    """Return the node ids of the tests of ``part`` (``--shard``), without disruptive tests. Each
+    part includes tests that use the standing watch, since each run has a watch of its own.
     """
     names = sorted(item.nodeid for item in items)
     found = shard(part)
@@ -35,7 +35,7 @@ def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:
         item.extra_keyword_matches |= claim.tags | {claim.id}
     isolations = plan.isolation_of(test.parts, known)
     if any(isolation.kind in plan.CHANGING for isolation in isolations):
-        item.add_marker(pytest.mark.disruptive)  # also makes it a keyword of -k
+        item.add_marker(pytest.mark.disruptive)  # this mark also makes "disruptive" a keyword of -k
     story = allure_results.story(item.name)
     labels = [*allure_results.labels(claims), ("story", story), ("test", item.nodeid)]
     for kind, value in labels:

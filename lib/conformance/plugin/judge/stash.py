@@ -18,8 +18,8 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """The outcomes of a test's earlier attempts."""
 PUT_OFF = pytest.StashKey[bool]()
-"""The test is run once more at the end, since the disturbance may have passed. False: the second
-run has begun, or is over."""
+"""True: the test is run once more at the end, since the disturbance may have passed. False: the
+second run has begun or ended."""
 WAITS = "run once more later"
 """The status that pytest first shows for a test that is run once more, in place of passed or
 failed."""

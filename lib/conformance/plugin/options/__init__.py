@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: options, and the settings that they mean. Each contradiction or unknown value
-gives one clear line.
+"""The command line: options, and the settings that follow from them. Each contradiction or unknown
+value causes an error of one clear line.
 
-Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it
-takes a separate word that is an existing path for a test path, and searches for its configuration
-there instead of in the checkout.
+Messages write ``--kubeconfig=PATH`` with the equals sign. Before pytest knows these options, it
+mistakes a separate word that is an existing path for a test path. It then searches for its
+configuration there instead of in the checkout.
 """
 
 import os
@@ -38,7 +38,7 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s. The part of the seconds in ``GRACE`` that is kept for the report, after everything is
+"""s. The part of the seconds in ``GRACE`` that is reserved for the report, after everything is
 restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
@@ -144,7 +144,7 @@ EXAMPLES = {
     "--kubeconfig=lane.yaml --plan": "what would run on a cluster, and why; only reads",
     "--kubeconfig=lane.yaml -n auto --require core": "does the cluster qualify?",
 }
-"""Options that decide what a run does."""
+"""Examples of options that decide what a run does."""
 OF_TYPE: dict[str, dict[str, Any]] = {
     "--cluster": {"choices": ("lab", "kubeconfig", "in-cluster"), "metavar": None},
     "--max-nodes-per-os": {"type": int},
@@ -154,7 +154,7 @@ OF_TYPE: dict[str, dict[str, Any]] = {
     "--explore": {"type": float},
     "--seed": {"type": int, "default": 1},
 }
-"""Options whose value is not a text."""
+"""Options whose value is not a string."""
 
 
 def help_lines(command: str) -> list[str]:
@@ -207,15 +207,16 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 WORKERS_PER_CPU = 3
 """The maximum number of workers per CPU for a lab, whose nodes share this machine with the workers.
-A whole run uses 90 to 130 s of CPU. With six workers on two cores, at load 10, a change of policy
-took at most 5.6 s of its 10 s, and all verdicts were those of four workers. With eight workers and
-attempts every 100 ms Felix was late by more than its budget, and healthy policies were VIOLATED."""
+A whole run uses 90 to 130 s of CPU. With six workers on two cores, at a load average of 10, a
+policy change took at most 5.6 s of its budget of 10 s, and all verdicts were the same as with four
+workers. With eight workers and attempts every 100 ms, Felix exceeded its budget, and claims about
+healthy policies were VIOLATED."""
 _LAB_MOST = max(1, min(Workers.at_most, WORKERS_PER_CPU * (os.cpu_count() or 1)))
 LAB_WORKERS = Workers(
     at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200
 )
-"""The maximum number of workers on an embedded lab, on which PowerShell starts and agents cost next
-to nothing, unless they are real."""
+"""The limits on workers for an embedded lab. PowerShell starts and agents cost next to nothing on a
+lab unless they are real."""
 
 
 def read_choice(config: pytest.Config) -> Choice:
@@ -294,8 +295,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
-    """Return the seconds for cleaning up after an interruption; a Job in the cluster sets them by
-    its pod's grace period. Raise UsageProblem."""
+    """Return the seconds for cleaning up after an interruption. For a Job in the cluster, the grace
+    period of its pod determines them. Raise UsageProblem."""
     if not (text := environ.get(GRACE, "")):
         return Settings.clearing_up
     try:
@@ -305,7 +306,8 @@ def clearing_up(environ: Mapping[str, str]) -> float:
 
 
 def _workers(option: Any, choice: Choice, timings: Timings) -> Workers:
-    """Return the limits of ``-n auto``; a lab of the run's own has no real Windows nodes."""
+    """Return the limits of ``-n auto``; a lab of the run's own has limits of its own, since it has
+    no real Windows nodes."""
     watch = 0 if option.no_watch else Workers.watch
     wanted: int | None = option.workers_per_windows_node
     if choice.stands_in and wanted is None:

@@ -165,8 +165,8 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
     ),
 )
 """The conditions under which options make no sense, each with its message; the first condition that
-holds counts. A message may use the options by name, and ``problem`` for the value that the
-condition returned."""
+holds counts. A message may contain option names as placeholders, and the placeholder ``problem``
+for the value that the condition returned."""
 
 
 def shard(text: str) -> tuple[int, int] | None:

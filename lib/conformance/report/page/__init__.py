@@ -35,8 +35,8 @@ FOLDER = Path(__file__).parent
 KEPT = 20_000
 AT_LEAST = 500
 TOGETHER = 200_000
-"""The number of characters of a failure's attachments that the page shows, fewer if there are many;
-the files have the rest."""
+"""Limits on the characters of attachments that the page shows: the most and the least of each file,
+and the most of all files together. The files have the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
@@ -74,7 +74,7 @@ def render(
 
     ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison;
     ``failures``: :func:`bundles`; ``linked``: the page is in the run's folder, so that it can link
-    to the files there.
+    to files of this folder.
     """
     page: str = _template().render(
         **sections(plain),

@@ -12,8 +12,8 @@ from conformance.verdicts.claims import NOT_OBSERVABLE
 CLEAN = "Nothing violated"
 SHORT = "short: it says nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
-"""The keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or that fill a
-node, are no gap of a run."""
+"""The keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or whose tests fill
+a node, do not count as a gap of a run."""
 FILLS = "--allow-node-fill"
 WORDS: dict[bool, dict[str, str]] = {
     False: {
@@ -109,7 +109,8 @@ def _why(plain: Mapping[str, Any], verdicts: Sequence[str], waived: Sequence[str
 def _decided(
     claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
 ) -> tuple[int, dict[str, int]]:
-    """Return how many claims hold as documented; and, by the keys of ``WORDS``, how many do not."""
+    """Return the number of claims that hold as documented. For the other claims, map keys of
+    ``WORDS`` to numbers of claims."""
     left = [claim for claim in claims if summed_up.word(claim) == "NOT_RUN"]
     rest = {word: counts.get(word, 0) for word in WORDS[False]} | {
         "unseen": sum(str(claim["reason"]).startswith(NOT_OBSERVABLE) for claim in left),
@@ -123,7 +124,8 @@ def _decided(
 
 
 def _gaps(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> str:
-    """Return why claims are undecided, and how many claims of the gates the run leaves out."""
+    """Return why claims are undecided, and how many claims of the gates' sets the run leaves
+    out."""
     obstacles = [each.partition(" ") for gate in gates for each in gate["obstacles"]]
     left = {claim for claim, _, why in obstacles if f"{summed_up.UNSELECTED}: " in why}
     rest = f"; {counted(len(left), 'claim')} {summed_up.UNSELECTED}" if left else ""

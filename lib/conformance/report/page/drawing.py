@@ -14,7 +14,7 @@ right, and the height of a row."""
 TICKS = 5
 """The maximum number of steps of an axis."""
 SHORT = 0.05
-"""s. Shorter recoveries are counted, and have no bars."""
+"""s. Shorter recoveries are counted but have no bars."""
 FIGURES = (
     ("first_correct", "first as expected"),
     ("stable", "as expected for good"),
@@ -56,8 +56,8 @@ def charts(
 
 
 def _spreads(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, float]]]:
-    """Return labels and figures; a kind of change whose first correct answer was always final has
-    one row less."""
+    """Return labels and figures; a kind of change has one row less if the first correct answer was
+    always the final answer."""
     same = "first_correct" if figures.get("first_correct") == figures.get("stable") else ""
     return [(label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same]
 
@@ -116,6 +116,6 @@ def _text(spread: Mapping[str, float]) -> str:
 
 
 def _step(longest: float) -> float:
-    """Return the length of an axis' steps, a round number."""
+    """Return the length of a step of an axis, a round number."""
     power: float = 10.0 ** math.floor(math.log10(longest / TICKS))
     return next(power * step for step in (1, 2, 5, 10) if power * step * TICKS >= longest)

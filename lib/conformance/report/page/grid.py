@@ -18,9 +18,9 @@ MARKS = {
     "NOT_RUN": "\u2013",
     "NOT_APPLICABLE": "\u00b7",
 }
-"""Symbols of verdicts, so that no reader depends on colours; all others are ``!``."""
+"""Symbols of verdicts, so that no reader depends on colours; all other verdicts have ``!``."""
 BEYOND = "beyond"
-"""The column of servers that are on no node."""
+"""The column of servers that run on no node of the cluster."""
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -30,7 +30,7 @@ class Cell:
 
     verdict: str
     title: str
-    """The pair, and the numbers of its decisions; empty: all are as expected."""
+    """The pair of nodes, and the numbers of its decisions; empty: all decisions are as expected."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim's results on the page: a row for each, the worst first; pairs of nodes that agree share a
-row."""
+"""A claim's results on the page: a row for each result, the worst first. Pairs of nodes with equal
+results share a row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,8 +16,8 @@ from conformance.verdicts.claims import SEEN
 
 SHOWN = 8
 BELOW = 4
-"""How many rows of a claim are shown before the reader asks for more; the second number applies if
-the first row is open. This number of rows fits on one screen."""
+"""The number of rows of a claim that are shown before the reader asks for more; the second number
+applies if the first row is unfolded. This number of rows fits on one screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 _ORDER = tuple(map(str, PRECEDENCE))
 
@@ -54,8 +54,8 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(result: Mapping[str, Any], explanation: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the first line of a result's reason; if it is cut, also the whole line with the lines
-    that follow.
+    """Return the first line of a result's reason and the lines that follow. If the first line is
+    cut, the second text also has the whole line.
 
     An explanation has its own first line, and replaces the lines that follow.
     """
@@ -67,7 +67,8 @@ def _words(result: Mapping[str, Any], explanation: Mapping[str, Any]) -> tuple[s
 
 
 def _why(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where a failure was observed, its table of paths, and how to run it again."""
+    """Return where a failure was observed, its table of paths, and the command that runs its test
+    again."""
     has_place = explanation.get("cause") or explanation.get("where")
     path = explanation.get("path") if has_place else ""
     return {
@@ -91,8 +92,8 @@ def sentence(test: str) -> str:
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield equal decisions in one entry, and failed decisions each with its own line and
-    reason."""
+    """Yield one entry for equal decisions, and an entry with line and reason for each failed
+    decision."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for decision in sorted(decisions, key=lambda decision: _ORDER.index(decision["verdict"])):
         said = decision["reason"] if decision["verdict"] in GOOD else ""
@@ -115,7 +116,7 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _together(decisions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each set of targets that some sources share."""
+    """Return a line for each set of targets, with the sources that share this set."""
     by_source = by_key((decision["source"], decision["target"]) for decision in decisions)
     paths = by_key(
         (tuple(sorted({*targets} - {""})), source) for source, targets in by_source.items()
@@ -132,7 +133,7 @@ def _path(ends: Mapping[str, str]) -> str:
 
 
 def _observation_text(decision: Mapping[str, Any]) -> str:
-    """Return the observation in words; empty if the reason has it."""
+    """Return the observation in words; empty if the reason contains it."""
     if decision["verdict"] != "CONFIRMED":
         return ""
     return (

@@ -24,18 +24,19 @@ from conformance.report.terminal import cut, meaning
 from conformance.verdicts.decisions import by_build
 
 LINUX = "Linux and cluster"
-"""The column of decisions that are about no Windows build."""
+"""The column of decisions that concern no Windows build."""
 RECOVERY = "seconds to a new connection"
 """The name of the figure that tests of disturbed connections record."""
 OPEN = ("LIFTED", "ADVISED", "NOT_RUN")
-"""Verdicts of claims at which a person must look; claims with a cause are shown there instead."""
+"""Verdicts of claims that a person must look at. Claims with a cause are shown under their cause
+instead."""
 FOLDED = {
     "NOT_APPLICABLE": "not about this cluster",
     summed_up.UNTESTED: "without a test yet",
     summed_up.HAND: "that need a person",
     summed_up.UNSELECTED: "not selected",
 }
-"""Claims without results; each of these words has a line that unfolds them."""
+"""Words for claims without results; on the page each word has a line that unfolds its claims."""
 SINCE: Mapping[str, Any] = {
     "evidence": None,
     "seconds": 0,
@@ -49,7 +50,7 @@ SINCE: Mapping[str, Any] = {
 }
 """The defaults of claims' fields that the oldest reports do not have."""
 NOT_READ = {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []}
-"""The text about the software on the cluster, for reports without it."""
+"""The data about the software on the cluster, for reports without such data."""
 
 Claim = Mapping[str, Any]
 
@@ -61,9 +62,9 @@ class Content:
     plain: Mapping[str, Any]
     """The content of conformance.json."""
     claims: Sequence[Claim]
-    """Its claims with all fields, in the order in which they are counted."""
+    """The report's claims with all fields, in the order in which they are counted."""
     causes: Sequence[Cause]
-    """All causes, leaks first, then the worst."""
+    """All causes: first leaks, then the other causes, the worst first."""
     nodes: Sequence[str]
     """The cluster's nodes, Linux first."""
 
@@ -109,7 +110,7 @@ def _causes(content: Content) -> list[dict[str, Any]]:
 
 
 def _open(content: Content) -> list[tuple[str, list[Claim]]]:
-    """Return claims at which a person must look, by reason and remedy."""
+    """Return claims that a person must look at, by reason and remedy."""
     above = {claim["id"] for cause in content.causes for claim in cause.claims}
     left = [
         claim
@@ -140,7 +141,7 @@ def _builds(content: Content) -> dict[str, Any]:
 
 def _times(content: Content) -> list[dict[str, Any]]:
     """Return drawings of two durations: until policy changes took effect, and until new connections
-    opened after a disturbance. All have the same scale."""
+    opened after a disturbance. All drawings have the same scale."""
     recoveries = {
         f"{claim['id']} {result['part']}".strip(): float(seconds)
         for claim in content.claims
@@ -151,7 +152,7 @@ def _times(content: Content) -> list[dict[str, Any]]:
 
 
 def _claims(content: Content) -> dict[str, Any]:
-    """Return all claims with their rows: visible claims, and those in FOLDED sections."""
+    """Return all claims with their rows: visible claims, and claims in FOLDED sections."""
     tests = {test["test"]: test for test in content.plain.get("tests") or ()}
     by_word = by_key((summed_up.word(claim), claim) for claim in content.claims)
     command = content.plain["run"]["command"]
@@ -178,13 +179,13 @@ def _of_cluster(content: Content) -> dict[str, Any]:
         "kbs": _kbs(nodes),
         "differences": _differences(nodes),
         "installed": content.plain.get("installed") or NOT_READ,
-        "covered": content.plain.get("covered"),  # None: the report lacks it
+        "covered": content.plain.get("covered"),  # None: the report lacks this field
         "images": content.plain.get("images") or [],
     }
 
 
 def _paths(claims: Sequence[Claim], nodes: Sequence[str]) -> Grid:
-    """Return the worst verdict between each two nodes, over some claims."""
+    """Return the worst verdict for each pair of nodes, over the given claims."""
     return grid(
         (
             decision
@@ -216,11 +217,11 @@ SECTIONS: Mapping[str, Callable[[Content], Any]] = {
     "run": lambda content: content.plain["run"],
     "timings": lambda content: content.plain.get("timings") or {},
 }
-"""Map each section of the template to its content."""
+"""Map each section of the template to the function that returns its content."""
 
 
 def reason_text(claim: Mapping[str, Any]) -> str:
-    """Return the reason of a claim's verdict if none of its rows has it."""
+    """Return the reason of a claim's verdict if none of the claim's rows contains the reason."""
     shown = {claim["statement"], *(result["reason"] for result in claim["results"])}
     return "" if claim["reason"] in shown else str(claim["reason"] or "")
 
@@ -239,7 +240,7 @@ def first_line(claim: Mapping[str, Any]) -> str:
 
 
 def _alike(claim: Mapping[str, Any]) -> str:
-    """Return how many of a claim's results have its verdict; empty for a single result."""
+    """Return how many results of a claim have the claim's verdict; empty for a single result."""
     alike = sum(result["verdict"] == claim["verdict"] for result in claim["results"])
     number = len(claim["results"])
     return f" ({alike} of {number} results)" if number > 1 and alike else ""
@@ -274,8 +275,7 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _differences(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
-    """Return name, value and Windows nodes of everything that was read in the hosts of Windows
-    nodes."""
+    """Return name, value and Windows nodes for each reading from the hosts of Windows nodes."""
     found = by_key(
         (entry, node["name"])
         for node in nodes
