@@ -2,8 +2,8 @@
 """The credentials of a kubeconfig's user, found in client-go's order.
 
 The user's own token, password or certificate comes first; then a credential plugin's output; then
-A source is read again when its credentials are due. Plugins get no standard input, since several
-processes of a run need their credentials.
+oidc's id-token. A source is read again when its credentials are due. Plugins get no standard input,
+since several processes of a run need their credentials.
 """
 
 import base64
