@@ -18,13 +18,13 @@ class Limits:
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """Agents that a process keeps idle while another process needs agents: idle agents may not
-    starve another process."""
+    """The number of agents that a process keeps, even idle, while another process waits for a slot.
+    Further idle agents are ended, so that they do not starve the other process."""
     per_windows_node: int = number("WIN-AGENTS")
     """Live agents on one Windows node: execs in parallel have made Windows nodes unusable
     (kubernetes#124700)."""
     share_of_node: int = number("WIN-AGENTS")
-    """The ``share`` of ``per_windows_node``."""
+    """The value of ``share`` for the agents on one Windows node."""
     restarts: int = 20
     """The number of restarts of a broken agent per pod and process. More failures are no
     coincidence, and each start costs a Windows node 2 to 4 s and a core."""
@@ -35,12 +35,12 @@ class Limits:
 
 @dataclass
 class Counts:
-    """The cost of probing, per ``(node, os)`` and in all."""
+    """The cost of probing, per ``(node, os)`` and in total."""
 
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents that were started, each by one exec."""
     restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Agents that were started in place of a broken agent."""
+    """Agents that were started to replace a broken agent."""
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
