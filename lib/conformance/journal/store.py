@@ -168,7 +168,7 @@ class Journal:
             self._changes.create(body, "the journal of this run", foreign=True)
         except (
             ApiRefused
-        ) as refusal:  # another worker created it, or this worker lost the answer
+        ) as refusal:  # another worker created it, or this worker did and the answer was lost
             if not refusal.already_exists:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)

@@ -76,8 +76,8 @@ def _pool(change: Change, run: Ownership) -> str:
 
 
 def _leaves_pools(change: Change) -> bool:
-    """Return whether a change of the operator's Installation is a merge patch that leaves its pools
-    as they are."""
+    """Return whether a change of the operator's Installation is a merge patch that does not change
+    its pools."""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     network = spec.get("calicoNetwork", {}) if isinstance(spec, Mapping) else None
     return change.verb == "patch" and isinstance(network, Mapping) and "ipPools" not in network

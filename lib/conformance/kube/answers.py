@@ -3,7 +3,7 @@
 gateway's.
 
 A hostile or broken server costs the suite a limited time and a limited memory: :func:`bound` puts a
-deadline on everything that a connection receives, :func:`body` counts bytes as they are unpacked.
+deadline on all data that a connection receives, :func:`body` counts bytes while it unpacks them.
 """
 
 import contextlib

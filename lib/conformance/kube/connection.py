@@ -113,7 +113,7 @@ class Connection:
             return self._authorization() != refused or self._renew(self.access.renewal)
 
     def _renew(self, renewal: Renewal) -> bool:
-        """Renew the credentials; the caller holds the lock. Connect anew for a new client
+        """Renew the credentials; the caller holds the lock. Reconnect for a new client
         certificate."""
         renewed = renewal.renew()
         if self.access.configuration.tls:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns objects: the labels on everything that a run creates, and the names of its
+"""The ownership of objects: the labels on everything that a run creates, and the names of its
 namespaces."""
 
 import contextlib
@@ -56,7 +56,7 @@ def labels_of(obj: dict[str, Any]) -> dict[str, str]:
 
 
 def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
-    """Return an object's annotations: those of its maker, and those added by others."""
+    """Return an object's annotations: the annotations of its maker, and later additions."""
     return _given(obj, "annotations")
 
 
@@ -76,7 +76,7 @@ def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
     found = dict(meta.get(part) or {})
     with contextlib.suppress(
         KeyError, ValueError, AttributeError, TypeError
-    ):  # somebody else wrote an annotation of this name
+    ):  # another program wrote an annotation of this name
         found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
     return found
 

@@ -28,7 +28,7 @@ request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):
-    """The API server gets no requests any more: it was given up, or the run was interrupted."""
+    """No request may be sent: the API server was given up, or the run was interrupted."""
 
     def __init__(self, request: str, why: str) -> None:
         self.last = f"{request}: not sent, since {why}"

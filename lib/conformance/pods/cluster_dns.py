@@ -18,7 +18,7 @@ PORT = 53
 
 @dataclass(frozen=True)
 class ClusterDns:
-    """The DNS of a cluster; its pods are read anew each time."""
+    """The DNS of a cluster; its pods are read at each call."""
 
     kube: Kube
     domain: str
