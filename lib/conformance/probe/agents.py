@@ -50,7 +50,7 @@ GIVE_WAY = 0.5
 """s. A process with more than its share of agents checks at this interval whether another process
 waits for a slot."""
 AT_REST = 0.1
-"""s. An agent that was idle for this long may be ended to free its slot."""
+"""s. An agent that was idle for this long is hardly needed at this moment."""
 
 
 class Agents:
