@@ -18,8 +18,8 @@ class Limits:
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """The number of agents that a process keeps, even idle, while another process waits for a slot.
-    Further idle agents are ended, so that they do not starve the other process."""
+    """Agents that a process keeps idle while another process needs agents: idle agents may not
+    starve another process."""
     per_windows_node: int = number("WIN-AGENTS")
     """Live agents on one Windows node: execs in parallel have made Windows nodes unusable
     (kubernetes#124700)."""
