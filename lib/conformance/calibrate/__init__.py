@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance calibrate``: measures what the suite assumes about nodes, and compares the
-values.
+"""``calico-conformance calibrate``: measures the values that the suite assumes about nodes, and
+compares them with the assumptions.
 
-Everything is measured in namespaces of the run's own, within a time limit, and nothing here judges
-Calico. A measurement that fails, or for which no time is left, is recorded as not measured.
+All measurements are made in namespaces of the run's own, within a time limit, and none of them
+judges Calico. A measurement that fails, or for which no time is left, is recorded as not measured.
 """

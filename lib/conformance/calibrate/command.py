@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance calibrate`` and ``calibration diff``: the run, its time limit, its file."""
+"""``calico-conformance calibrate`` and ``calibration diff``: the run, its time limit, and its
+file."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ STEPS = (
     ),
 )
 """Name, subject, required seconds and function of each measurement. Measurements that cannot be
-replaced come first, those that load a node come last."""
+replaced come first, measurements that load a node come last."""
 
 
 def calibrate(options: argparse.Namespace) -> int:
@@ -77,14 +78,14 @@ def calibrate(options: argparse.Namespace) -> int:
         raise UsageProblem(
             f"--minutes {options.minutes:g}: expected more than 0 and up to {MINUTES:g}"
         )
-    if not options.to.parent.is_dir():  # otherwise this error would come only after ten minutes
+    if not options.to.parent.is_dir():  # later, this error would come after ten minutes
         raise UsageProblem(f"--to {options.to}: there is no folder {options.to.parent}")
     box = Deadline(options.minutes * 60)
     run = _run(options)
     assert run.provider and run.directory  # noqa: PT018 - :func:`_run` gave them
 
     def end(*_: Any) -> None:
-        run.interrupt()  # from now on, only cleaning up may still wait
+        run.interrupt()  # from now on, only the cleanup may wait
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,7 +104,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> Run:
-    """Return the run that the options describe. The cluster is not touched yet."""
+    """Return the run that the options describe. This does not contact the cluster."""
     named = options.kubeconfig or options.lab_profile
     choice = choose(
         cluster="kubeconfig" if not named and "KUBECONFIG" in os.environ else None,
@@ -113,7 +114,7 @@ def _run(options: argparse.Namespace) -> Run:
         keep=False,
     )
     timings = load_timings(lab=choice.own_lab)
-    # a pod waits for its image and for readiness, each at most a quarter of the time
+    # a pod may wait for its image and for readiness, each for at most a quarter of the time
     bound = options.minutes * 60 / 4
     bounded = {
         name: replace(getattr(timings, name), image_pull=bound, pod_ready=bound)
@@ -138,7 +139,7 @@ def _run(options: argparse.Namespace) -> Run:
 
 
 def _plan(run: Run, facts: Facts) -> int:
-    """Print what would be measured; nothing is changed."""
+    """Print what would be measured. Change nothing."""
     base = run.ownership(run.settings.worker).namespace
     nodes = covered(facts, run.settings)
     say(
@@ -191,8 +192,8 @@ def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
 def carry_out(
     scene: Scene, steps: Iterable[tuple[str, str, float, Callable[[Scene], None]]]
 ) -> None:
-    """Take the measurements one after the other. Note a measurement that fails or for which no time
-    is left, and go on with the next."""
+    """Take the measurements one after the other. If a measurement fails, or no time is left for it,
+    record this and go on with the next."""
     for name, what, needs, measure in steps:
         say(f"{name}: {what}", error=True)
         try:
@@ -205,7 +206,7 @@ def carry_out(
 
 def of_lab() -> list[dict[str, Any]]:
     """Return the lab's assumptions, as the lab prints them. Return nothing if no lab is installed
-    or it prints no list; the measurements count without it."""
+    or the lab prints no list; the measurements are valid without them."""
     paths = f"{SOURCES}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     try:
         asked = subprocess.run(
@@ -221,7 +222,7 @@ def of_lab() -> list[dict[str, Any]]:
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Print what differs between two calibrations."""
+    """Print the differences between two calibrations."""
     old = record.read(options.old)
     new = record.read(options.new)
     for plain in (old, new):

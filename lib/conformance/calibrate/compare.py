@@ -15,15 +15,14 @@ from conformance.settings.assumptions import Plain, assumptions, values
 DIFFERENT = "different"
 UNSEEN = "not observable here"
 AGREES = {False: "confirmed", True: "as assumed, by an emulated node"}
-"""The words for a value that agrees: on a real node; and on an emulated node, where it confirms
-nothing."""
+"""The words for a value that agrees with the assumption. On a real node (False) it confirms the
+assumption, on an emulated node (True) it confirms nothing."""
 NEAR = 0.25
-"""The share of a value by which a measured value may differ and still count as near."""
+"""The share of a value by which a measured value may differ and still count as ``near``."""
 
 
 def of_judge() -> list[dict[str, Any]]:
-    """Return the judge's assumptions with their values. They include the assumptions about
-    timings."""
+    """Return the judge's assumptions with their values, including the assumptions about timings."""
     timings = load_timings()
     return [
         {"value": attrgetter(one["timing"])(timings) if "timing" in one else None, **one}
@@ -45,7 +44,7 @@ def compared(
 
 
 def agrees(one: Plain, value: Any) -> bool:
-    """Return whether an observed value is as assumed."""
+    """Return whether an observed value agrees with the assumption."""
     wanted = one["value"]
     if one["rule"] == "equal" or isinstance(value, str):
         return str(value) == str(wanted)
@@ -58,7 +57,7 @@ def agrees(one: Plain, value: Any) -> bool:
 
 
 def _short(observations: Sequence[Any]) -> list[Any]:
-    """Return texts unchanged. Of a list of many numbers, return only the smallest and the
+    """Return texts unchanged. From a list of many numbers, return only the smallest and the
     largest."""
     is_many = len(observations) > 2 and not any(isinstance(value, str) for value in observations)
     return [min(observations), max(observations)] if is_many else list(observations)
@@ -94,7 +93,7 @@ def lines(plain: Plain) -> Iterator[str]:
 
 
 def difference(old: Plain, new: Plain) -> list[str]:
-    """Return a line for each difference between two calibrations, on nodes of the same operating
+    """Return a line for each difference between two calibrations, for nodes of the same operating
     system."""
     sides = [_by_system(plain) for plain in (old, new)]
     found = []
@@ -123,8 +122,8 @@ def _by_system(plain: Plain) -> dict[tuple[str, str], list[Any]]:
 
 
 def _alike(old: list[Any], new: list[Any]) -> bool:
-    """Return whether two values agree: words are equal, or the medians of numbers differ by less
-    than :data:`NEAR` or by less than 50 ms."""
+    """Return whether two lists of values agree: their words are equal, or the medians of their
+    numbers differ by less than :data:`NEAR` or by less than 50 ms."""
     if not (old and new) or any(isinstance(value, str) for value in [*old, *new]):
         return set(map(str, old)) == set(map(str, new))
     first, second = (sorted(side)[len(side) // 2] for side in (old, new))

@@ -22,11 +22,12 @@ from conformance.pods.tailor import SEAT
 from conformance.settings.assumptions import number
 
 CHANGES = 15
-"""The number of changes of policy, and of removals; the denial in the step ``syn-again`` counts,
-too. Services are changed a fifth as often. These are enough to notice that a tenth of the changes
-are slow, and few enough for two minutes on a cluster that needs some seconds for each."""
+"""The number of changes of policy, and of removals, including the denial in the step ``syn-again``.
+Services are changed a fifth as often. This number is high enough to notice that a tenth of the
+changes are slow, and low enough to take two minutes on a cluster that needs some seconds for each
+change."""
 GIVE_UP = 1.0
-"""s. The time limit of an attempt that only shows when a path changes."""
+"""s. The time limit of an attempt that only serves to show when a path changes."""
 EVERY = 1 / number("WIN-ATTEMPTS")
 """s. The pause between two attempts, if few paths are tried."""
 POLICY: dict[str, Any] = {
@@ -75,7 +76,7 @@ def _changed(before: Observation | None, observations: Observation, *, open_: bo
     None: it has not changed yet.
 
     A path opens when an attempt is answered. It closes when two attempts in a row get no answer;
-    the moment is then the beginning of the first.
+    the time is then that of the beginning of the first attempt.
     """
     if open_:
         return (
@@ -88,8 +89,8 @@ def _changed(before: Observation | None, observations: Observation, *, open_: bo
 
 
 def _paths(scene: Scene, name: str) -> Paths:
-    """Return the paths on which policy is measured: to the server of each node, from a Linux client
-    on another node if there is one."""
+    """Return the paths on which the effect of policy is measured: to the server of each node, if
+    possible from a Linux client on another node."""
     return {
         (f"{name}/{kind.value}", server): Attempt(
             source=scene.pick(scene.clients, "linux", server),
@@ -114,9 +115,9 @@ def policy(scene: Scene) -> None:
 
 
 def denied(scene: Scene, work: Callable[[], object] = lambda: None) -> None:
-    """Run a block while a policy denies all traffic to the pods.
+    """Call ``work`` while a policy denies all traffic to the pods.
 
-    Measure how long the policy takes to have an effect, and how long its removal takes.
+    Measure the time until the policy takes effect, and the time until its removal takes effect.
     """
     scene.changes.apply(POLICY, "it is measured", namespace=scene.pods.namespace)
     try:

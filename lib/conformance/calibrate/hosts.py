@@ -22,7 +22,8 @@ BESIDE = {
     "CNI files": f"foreach ($path in {', '.join(map(quoted, CNI_CONFIGURATIONS))}) "
     "{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }",
 }
-"""One-line commands by name; the readings of :class:`conformance.probe.host.Hosts` use them, too.
+"""Maps names to one-line commands. The readings of :class:`conformance.probe.host.Hosts` use them,
+too.
 """
 WITHIN = 2.0
 """s. The time limit of each connection of connect.ps1."""

@@ -24,13 +24,13 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s. The time limit of an attempt that is expected to end earlier, for a reason other than the
-limit."""
+"""s. The time limit of an attempt that is expected to end before it, for another reason."""
 TIME_OUT = 24.0
-"""s. The time until Windows itself ends an attempt: after SYNs at 0, 3 and 9 s it waits 12 s more.
+"""s. The time until Windows itself ends an attempt: it sends SYNs at 0, 3 and 9 s, and waits 12 s
+more.
 """
 SIZES = (*range(1280, 1502), 4000, 8900, 8940, 8950, 8951, 9000, 9001)
-"""Bytes of the packets that are tried, 40 at once."""
+"""Sizes in bytes of the packets to send, 40 of them at once."""
 VXLAN_PORT = 4789
 PORTS = {
     "tcp-closed": (Kind.TCP, 9),
@@ -52,8 +52,8 @@ def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -
 def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
     """Make attempts. Record each result in the node's own wording, and how long the attempt took.
 
-    If an attempt times out, the node's own text exists only if the attempt waits for the node's own
-    time-out.
+    If an attempt times out, the node's own wording is known only if the attempt waits for the
+    node's own time-out.
     """
     for name, observed in zip(asked, scene.prober.observe(list(asked.values())), strict=True):
         is_named = (
@@ -68,7 +68,7 @@ def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
 
 
 def errors(scene: Scene) -> None:
-    """Measure how attempts at closed and open ports end, and how connections end that the peer
+    """Measure how attempts at closed and open ports end, and how a connection ends that the peer
     resets."""
     pod = scene.pick(scene.servers, "linux")
     with golden.serving(scene.kube, pod, scene.settings.timings.linux, forget) as there:
@@ -107,8 +107,8 @@ def mtu(scene: Scene) -> None:
 
 
 def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
-    """Return which of the first 40 sizes pass. The caller tries lost sizes again, together with
-    further ones."""
+    """Return which of the first 40 sizes pass. The caller tries lost sizes again, together with the
+    remaining sizes."""
     # without the headers of IPv4 and UDP
     tries = [replace(one, payload=size - 28) for size in sizes[:40]]
     observed = scene.prober.observe(tries)
@@ -117,7 +117,7 @@ def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
 
 def sources(scene: Scene) -> None:
     """Measure which source address the server of each node receives if the client uses the pod's
-    address, the ClusterIP, or the NodePort of the server's node. Values are in the order of the
+    address, the ClusterIP, or the NodePort at the server's node. Values are in the order of the
     servers' nodes."""
     for server in sorted(scene.servers, key=scene.seat_of):
         made = service(scene, f"calibrate-{scene.seat_of(server)}", server)
@@ -149,8 +149,8 @@ def syns(scene: Scene) -> None:
     """Measure when a client sends its SYN again while policy denies the connection, and how the
     attempt ends.
 
-    It ends either when the suite's time limit is over, or by the node's own time-out, in the node's
-    words.
+    The attempt ends either at the suite's time limit, or by the node's own time-out, which is
+    recorded in the node's wording.
     """
 
     def measure(client: Workload) -> None:
@@ -164,14 +164,14 @@ def syns(scene: Scene) -> None:
                 [client.address],
                 [server.address],
             )
-            SYSTEM_CLOCK.sleep(2.0)  # the capture needs this long to start
+            SYSTEM_CLOCK.sleep(2.0)  # until the capture has started
             denials = {
                 f"tcp-denied/{system}": _try(
                     client, Kind.TCP, scene.pick(scene.servers, system, client), ECHO_PORT
                 )
                 for system in sorted({one.os for one in scene.servers})
             }
-            if client.os == "windows":  # no packets are captured at its server
+            if client.os == "windows":  # at its server no packets are captured
                 denials["time-out/windows"] = replace(
                     denials["tcp-denied/windows"], give_up_after=TIME_OUT
                 )

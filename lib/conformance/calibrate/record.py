@@ -22,18 +22,20 @@ CUT = "\n(cut: the file may have 1 MB)"
 
 
 class Record:
-    """The measurements of a calibration, and what was not measured.  Thread-safe."""
+    """The measurements of a calibration, and the measurements that could not be made.
+    Thread-safe."""
 
     def __init__(self) -> None:
         self.measurements: dict[tuple[str, str], dict[str, Any]] = {}
         self.not_measured: list[dict[str, str]] = []
         self.programs: list[dict[str, str]] = []
-        """The output of host programs: node, program, output; or the error if there is no output.
+        """The output of host programs: node, program and output, or the error if there is no
+        output.
         """
         self._lock = threading.Lock()
 
     def add(self, name: str, pod: Workload, unit: str, *values: float | str) -> None:
-        """Keep values from a pod's node, after earlier values of the same name; ``unit``: ``s``,
+        """Add values from a pod's node to earlier values of the same name. ``unit``: ``s``,
         ``bytes``, ``1/s``, or empty for words."""
         new = {"id": name, "node": pod.node, "system": pod.os, "unit": unit, "values": []}
         with self._lock:
@@ -41,16 +43,16 @@ class Record:
             kept.extend(value if isinstance(value, str) else round(value, 3) for value in values)
 
     def lack(self, name: str, why: str, node: str = "") -> None:
-        """Note that something was not measured."""
+        """Record that a measurement could not be made, and why."""
         self.not_measured.append({"id": name, "node": node, "why": why})
 
     def document(
         self, head: Plain, nodes: Iterable[NodeFacts], private: Iterable[str]
     ) -> dict[str, Any]:
         """Return the content of a calibration.json without its assumptions. It has no secrets, and
-        stand-ins for names and addresses.
+        has stand-ins in place of names and addresses.
 
-        ``private``: names to replace, besides those of the nodes.
+        ``private``: names to replace in addition to those of the nodes.
         """
         numbered = list(enumerate(nodes, start=1))
         names = {name: f"name-{number}" for number, name in enumerate(private, start=1)}

@@ -25,15 +25,16 @@ from conformance.settings import Settings
 from conformance.timing import Deadline
 
 AT_ONCE = 3
-"""The most programs that start at the same time: one more than the suite itself allows."""
+"""The maximum number of programs that start at the same time: one more than the suite itself
+allows."""
 
 
 class Scene:
     """The pods, connections and records that all measurements of a calibration share."""
 
     def __init__(self, run: Run, facts: Facts, box: Deadline, shared: Path) -> None:
-        """Set up the scene without creating a pod. ``run`` has an open connection to its cluster.
-        ``box``: the time limit of the calibration."""
+        """Set up the scene without creating a pod. ``run`` must have an open connection to its
+        cluster. ``box``: the time limit of the calibration."""
         self.settings = run.settings
         self.box = box
         self.record = Record()
@@ -53,7 +54,7 @@ class Scene:
         """Deploy a client and a server on each node, and wait for them while the calibration has
         time.
 
-        Nodes whose pods do not become ready are noted.
+        Nodes whose pods do not become ready are recorded.
         """
         self.pods.prepare(self.pods.namespace)
 
@@ -73,8 +74,8 @@ class Scene:
         places: Sequence[NodeFacts | Workload],
         work: Callable[..., object],
     ) -> None:
-        """Measure on all of these nodes or pods at once. Note a measurement that fails, and go on
-        with the others."""
+        """Measure on all of these nodes or pods at once. Record a measurement that fails, and go
+        on with the others."""
         with ThreadPoolExecutor(max(1, len(places))) as pool:
             futures = [pool.submit(work, place) for place in places]
         for place, future in zip(places, futures, strict=True):
@@ -85,8 +86,8 @@ class Scene:
                 self.record.lack(name, first_line(error), node)
 
     def pick(self, pods: Sequence[Workload], system: OS, other: Workload | None = None) -> Workload:
-        """Return a pod of this list that has the given operating system, if possible on another
-        node than ``other``. Raise EnvironmentBroken if the list has no such pod."""
+        """Return a pod of this list with the given operating system, if possible on another node
+        than ``other``. Raise EnvironmentBroken if the list has no such pod."""
         found = [pod for pod in pods if pod.os == system]
         if not found:
             raise EnvironmentBroken(f"no pod of {system} is ready")
@@ -107,6 +108,6 @@ class Scene:
 
 
 def covered(facts: Facts, settings: Settings) -> list[NodeFacts]:
-    """Return the nodes that are measured, Linux nodes first."""
+    """Return the nodes on which measurements are made, Linux nodes first."""
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage
     return [item.node for system in SYSTEMS for item in coverage(system)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for names and addresses in texts that users pass on; a name always gets the same
+"""Stand-ins for names and addresses in texts that users pass on. A name always gets the same
 stand-in. Secrets are removed first (:mod:`conformance.scrubbing`). Texts that do not identify the
 cluster stay: loopback and unspecified addresses, netmasks, prefix lengths, names of products, the
-first two bytes of a MAC address, and numbers of JSON, such as times.
+first two bytes of a MAC address, and numbers in JSON, such as times.
 """
 
 import ipaddress
@@ -17,8 +17,8 @@ _TOP = (
     "com|net|org|info|biz|io|cloud|dev|local|localdomain|lan|corp|internal|intranet|intra|private"
     "|ad|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|in|it|jp|kr|mx|nl|nz|pl|se|sg|uk|us|za"
 )
-"""Endings by which a text of two words is recognised as a domain. With another ending, the text
-could also be a file name."""
+"""Endings by which a text of two words is recognised as a domain. With any other ending, the text
+could be a file name."""
 _HOST = (
     rf"(?:(?:{_LABEL}\.){{2,}}[a-z]{{2,}}|{_LABEL.upper()}(?:\.{_LABEL.upper()})+\.[A-Z]{{2,}}"
     rf"|(?i:{_LABEL}\.(?:{_TOP})))(?![\w.-]*\w)"
@@ -42,7 +42,7 @@ _KEPT = re.compile(
     r"|(?:(?:(?:[\w-]+\.)?(?:default|kube-system|calico-[\w-]+)\.)?svc\.)?cluster\.local"
 )
 _FORMS = {
-    # RFC 2544: no real hosts
+    # the range of RFC 2544 has no real hosts
     "v4": lambda number: str(ipaddress.IPv4Address("198.18.0.0") + number),
     "v6": lambda number: f"2001:db8::{number:x}",
     "guid": lambda number: f"00000000-0000-0000-0000-{number:012x}",
@@ -57,8 +57,8 @@ class StandIns:
     def __init__(self, names: Mapping[str, str]) -> None:
         """Set up the replacement. ``names`` maps each name to its stand-in.
 
-        A name is replaced where it is a whole word, in upper or lower case, and also in the 15
-        letters to which NetBIOS shortens it.
+        A name is replaced if it is a whole word, in upper or lower case. The 15 letters to which
+        NetBIOS shortens the name are replaced, too.
         """
         self._given = {
             ("name", name.lower()[:letters]): stand_in

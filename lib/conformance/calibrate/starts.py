@@ -20,15 +20,15 @@ from conformance.probe.protocol import AGENTS, POWERSHELL
 from conformance.timing import SYSTEM_CLOCK
 
 PARTS = {"cold": 1, "warm": 1, "two": 2, "three": AT_ONCE}
-"""The number of starts at the same time, in each step of a measurement."""
+"""Maps each step of a measurement to the number of starts at the same time."""
 RATES = {5: 15, 10: 30, 20: 60, 40: 120}
-"""Map rates, in attempts per second, to the number of attempts: each rate lasts 3 s. An agent is
-tried at one rate after the other."""
+"""Maps rates, in attempts per second, to the number of attempts: each rate lasts 3 s. Each agent is
+measured at one rate after the other."""
 
 
 def pods(scene: Scene) -> None:
-    """Read from pods and their events how long the pods took to start, and how long their images
-    took to pull."""
+    """Read from pods and their events how long the pods took to start, and how long the pull of
+    their images took."""
 
     def measure(pod: Workload) -> None:
         found = scene.pods.kube.get("v1", "Pod", pod.pod, pod.namespace)
@@ -48,13 +48,13 @@ def pods(scene: Scene) -> None:
 
 
 def execs(scene: Scene) -> None:
-    """Measure the time of an exec itself, with a command that does nothing."""
+    """Measure the time that an exec itself takes, with a command that does nothing."""
     _starts(scene, "exec", scene.clients, lambda pod: scene.command(pod, "hostname").seconds)
 
 
 def powershell(scene: Scene) -> None:
-    """Measure how long PowerShell takes to start: the first in a pod, the second, and two and three
-    at once."""
+    """Measure how long PowerShell takes to start: the first start in a pod, the second start, and
+    two and three starts at once."""
     _starts(
         scene,
         "powershell-start",
@@ -89,7 +89,7 @@ def agents(scene: Scene) -> None:
 def _starts(
     scene: Scene, name: str, clients: Sequence[Workload], start: Callable[[Workload], float]
 ) -> None:
-    """Measure starts of one kind in each of these pods: alone, and several at once.
+    """Measure starts of one kind in each of these pods: single starts, and several starts at once.
 
     Meanwhile, Windows nodes report their own load.
     """
@@ -125,8 +125,8 @@ def rates(scene: Scene) -> None:
 
 
 def _late(scene: Scene, attempt: Attempt, rate: int) -> float:
-    """Return how many seconds late the latest attempt began at this rate. If an attempt did not
-    connect, return the give-up time."""
+    """Return the number of seconds by which the latest attempt at this rate began late. If an
+    attempt did not connect, return the give-up time."""
     asking = scene.prober.asking()
     begun = time.monotonic()
     for number in range(RATES[rate]):

@@ -2,6 +2,6 @@
 """Changes outside the run's own namespaces: Felix restarts, drains, another VNI, documented
 procedures.
 
-Every change goes through the journal. Nothing here judges, except the change of the VNI, which uses
-the expectations of ``expect``.
+Every change goes through the journal. This package judges nothing, except that the change of the
+VNI uses the expectations of ``expect``.
 """

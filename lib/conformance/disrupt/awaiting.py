@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits until everything that a change requires is present."""
+"""Waits until everything that a change requires exists."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,8 +19,8 @@ def until_nothing_is_missing(
     """Wait until ``missing`` returns nothing, and return the seconds that this took. ``missing`` is
     called every ``every`` seconds.
 
-    Raise EnvironmentBroken after ``within`` seconds. The message has ``late``, the seconds, and
-    what is still missing.
+    Raise EnvironmentBroken after ``within`` seconds. Its message has the text ``late``, the
+    seconds, and what is still missing.
     """
     settled = until(
         missing,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of the demo: those between which the change of a VNI is observed, and those that are
-created during the change."""
+"""The pods of the demo: the pods between which the change of a VNI is observed, and the pods that
+are created during the change."""
 
 import itertools
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ PORT = 8080
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPods:
-    """The pods of the demo at present; after a drain, other pods replace them."""
+    """The pods of the demo as they are now. After a drain, other pods replace them."""
 
     linux_clients: Group
     linux_servers: Group
     windows_clients: Group
     windows_servers: Group
     seats: Mapping[str, str] = field(default_factory=dict)
-    """Map each pod's uid to the name of its Deployment."""
+    """Maps each pod's uid to the name of its Deployment."""
 
     def seat_of(self, workload: Workload) -> str:
         return self.seats[workload.uid]
@@ -58,8 +58,8 @@ class DemoPods:
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
-    """Return the pods that the worker's tests share. After a drain, which moves pods, find them
-    again."""
+    """Return the pods that the worker's tests share, as they are now. Call this again after a
+    drain, which moves pods."""
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
         for os in SYSTEMS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disruptions of a cluster, assembled once: for a test, a dry run and a restore alike.
+"""The disruptions of a cluster, assembled in one place for a test, a dry run and a restore.
 
-They differ in the access to the cluster (``changes``: described in a dry run), in the notes about
+These differ in the access to the cluster (``changes``: described in a dry run), in the notes about
 changes (``journal``), and in how commands reach pods and hosts.
 """
 
@@ -32,7 +32,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 @dataclass(frozen=True, kw_only=True)
 class Disruptions:
-    """The disruptions, each made when it is first used."""
+    """The disruptions, each created when it is first used."""
 
     changes: Changes
     journal: Journalling
@@ -45,7 +45,7 @@ class Disruptions:
 
     @property
     def patience(self) -> Patience:
-        """Return how long to wait for Windows nodes."""
+        """Return the time limits for Windows nodes."""
         return patience_of(self.settings)("windows")
 
     @property
@@ -126,7 +126,7 @@ class Disruptions:
 
 
 def _workload(pod: Obj, container: str) -> Workload:
-    """Return a container of Calico's pod on a Windows node."""
+    """Return a container of Calico's pod on a Windows node as a Workload."""
     address = str(value_at(pod, "status", "hostIP") or "")
     return Workload(
         namespace=pod["metadata"]["namespace"],

@@ -3,7 +3,7 @@
 wait.
 
 Pods of DaemonSets, static pods, finished pods and pods in the host's network stay. A pod without a
-controller would be lost for good: if the node has such a pod, nothing at all is done.
+controller would be lost for good. If the node has such a pod, nothing is done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,8 @@ from conformance.pods.third_party import controller, daemonset_of, is_own, label
 from conformance.timing import Deadline, until
 
 ROUNDS = 2
-"""How often a pod that has come to a drained node is evicted before the drain is given up."""
+"""How many rounds of eviction may remove pods that came to a drained node, before the drain is
+given up."""
 DEFAULT_GRACE = 30
 """s. Kubernetes' default for terminationGracePeriodSeconds."""
 HOSTNAME = "kubernetes.io/hostname"
@@ -34,13 +35,13 @@ class Drain(Disruption):
     """Drains nodes of a cluster, and ends these drains."""
 
     lose_data: bool = field(default=False, kw_only=True)
-    """Pods with emptyDir may be evicted."""
+    """Pods with data in an emptyDir may be evicted."""
 
     def possible(self, node: str) -> list[Obj]:
         """Return the pods that draining a node would evict.
 
-        Raise MissingCapability when one of them has no controller, or data in an emptyDir that
-        may not be lost, or when a pod there takes longer to end than the drain waits.
+        Raise MissingCapability if one of them has no controller, or has data in an emptyDir that
+        may not be lost, or if a pod on the node takes longer to end than the drain waits.
         """
         return self._evictable(node, self._on(node))
 
@@ -77,8 +78,9 @@ class Drain(Disruption):
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; return the evicted pods.
 
-        Raise MissingCapability as :meth:`possible` does; EnvironmentBroken if a budget or an error
-        of the server forbids an eviction to the end, or if a pod does not go; ApiRefused; LockLost.
+        Raise MissingCapability as :meth:`possible` does. Raise EnvironmentBroken if a budget or an
+        error of the server still forbids an eviction when the time is over, or if a pod does not
+        go. Raise ApiRefused, LockLost.
         """
         self.possible(node)
         self.journal.patch(
@@ -89,8 +91,8 @@ class Drain(Disruption):
         return [label(item) for item in evicted]
 
     def evict(self, node: str, pods: Sequence[Obj]) -> None:
-        """Evict these pods, each in its own grace period, and wait until they are gone. Raise
-        like :meth:`drain`.
+        """Evict these pods, each with its own grace period, and wait until they are gone. Raise as
+        :meth:`drain` does.
         """
         deadline = Deadline(self.patience.drain, self.clock)
         for pod in pods:
@@ -101,7 +103,7 @@ class Drain(Disruption):
         """Read the pods of a drained node again and return those that have a network of their own:
         the pods of DaemonSets and of the suite.
 
-        Other pods that have come since are evicted, in at most ROUNDS rounds. Raise
+        Other pods that have come to the node are evicted, in at most ROUNDS rounds. Raise
         EnvironmentBroken if such a pod is still there afterwards, and the errors of :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
@@ -132,10 +134,10 @@ class Drain(Disruption):
         return [] if self.changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
-        """Uncordon the node if this run has cordoned it; a node that somebody else cordoned stays
+        """Uncordon the node if this run has cordoned it. A node that another user cordoned stays
         cordoned.
 
-        The journal's entry of the cordon then finds nothing to restore.
+        The journal's entry of the cordon has nothing left to restore afterwards.
         """
         changes = self.changes  # a dry run marks no node, so no mark is needed
         if changes.dry_run or cordoned_by(changes.kube.find("v1", "Node", node)) == changes.run.run:
@@ -174,8 +176,8 @@ class Drain(Disruption):
             )
 
     def _returns(self, pod: Obj) -> str:
-        """Return why a pod's successor comes to the same node in spite of a cordon; empty if it
-        does not."""
+        """Return why the pod that replaces a pod would come to the same node in spite of a cordon;
+        empty if it would not."""
         spec = pod["spec"]
         if tolerated(CORDON, spec.get("tolerations") or ()):
             return f"tolerates {CORDON['key']}"
@@ -192,8 +194,8 @@ class Drain(Disruption):
         except ApiRefused as refusal:
             if not refusal.forbidden:
                 raise
-            # this user may not read it; the node's pods are listed again before its network is
-            # removed
+            # this user may not read the controller; the node's pods are listed again before its
+            # network is removed
             found = None
         template = ((found or {}).get("spec") or {}).get("template") or {}
         named = (template.get("spec") or {}).get("nodeName")
@@ -256,8 +258,8 @@ def grace(pod: Obj) -> float:
 
 
 def _loses(pod: Obj) -> bool:
-    """Return whether a pod loses its network when its node does. The suite's own DaemonSets do not
-    count."""
+    """Return whether a pod loses its network when its node does. Pods of the suite's own DaemonSets
+    do not count."""
     return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
 

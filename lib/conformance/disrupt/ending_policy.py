@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that may end Felix on a node. It is recorded before it is created; Felix is watched, and
-the policy is removed when Felix ends.
+"""A policy that may end Felix on a node. The policy is recorded before it is created; Felix is
+watched, and the policy is removed if Felix ends.
 
-A Felix that ends because of a policy starts, reads the policy and ends again. Until the policy is
-gone, no change of policy reaches any pod of the node.
+If Felix ends because of a policy, it starts again, reads the policy and ends again. Until the
+policy is gone, no change of policy reaches any pod of the node.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ __tracebackhide__ = True  # a failure shows the line of the test instead of this
 
 
 def _remove(parts: Disruptions, arguments: Mapping[str, Any]) -> None:
-    """Remove the policies that a run recorded as able to end Felix, and wait for the node's
-    Felix."""
+    """Remove the policies that a run recorded because they may end Felix, and wait until Felix runs
+    on the node again."""
     for name in arguments["policies"]:
         target = ObjectRef(
             api_version="projectcalico.org/v3",
@@ -76,8 +76,8 @@ class EndingPolicy:
         cases to hold.
 
         Once the policy is removed, ``then`` must take effect on the node; otherwise Felix has not
-        recovered. ``back`` is the reason of this control. Raise Nonconformance if Felix ends, or if
-        the policy is not in force.
+        recovered. ``back`` is the reason for this control. Raise Nonconformance if Felix ends, or
+        if the policy is not in force.
         """
         node = server.node
         patience = self.expect.timings.of(server.os)

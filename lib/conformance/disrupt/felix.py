@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarts Felix on nodes: its process is ended if that is possible, or its calico-node pod is
-deleted, or its service on the host is restarted. A restart is complete when the new pod is ready,
-which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when the caller's
-own check succeeds."""
+"""Restarts Felix on nodes. Its process is ended if that is possible; otherwise its calico-node pod
+is deleted, or its service on the host is restarted. A restart is complete when the new pod is ready
+and the caller's own check succeeds. For Felix, ready means a first full apply (win_dataplane.go,
+doneFirstApply)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""The entry in the journal for a restart of Felix. If the run dies, Felix' end may have gone
-unnoticed; until Felix is back, policies do not change on the node."""
+"""The entry in the journal for a restart of Felix. If the run dies, it may be unnoticed that Felix
+has ended. Until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
-"""s. The interval between two checks whether a pod has ended. Its successor may start at once, so
-the time without Felix is short."""
+"""s. The interval between two checks whether a pod has ended. It is short, since the next pod may
+start at once, and the time without Felix is short."""
 AROUND = 3
-"""How often a change is tried that must happen while Felix does not run."""
+"""How many attempts are made at a change that must happen while Felix does not run."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -70,8 +70,8 @@ class Felix:
 
         ``claims``: claims of the test that restarts Felix, for messages. ``windows_pods``: labels
         of Felix' pods on Windows. ``processes``: reads and ends Felix' process in its pod on
-        Windows; None: that is not possible here. ``services``: reads and ends Felix where it is a
-        service of the host; None: Felix runs in pods here.
+        Windows; None: that is not possible on this cluster. ``services``: reads and ends Felix
+        where it is a service of the host; None: Felix runs in pods on this cluster.
         """
         self._kube = kube
         self._journal = journal
@@ -84,8 +84,8 @@ class Felix:
         self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
-        """Restart Felix on a node; then call ``known_good``, which raises if the node does not work
-        again.
+        """Restart Felix on a node. Then call ``known_good``, which raises an error if the node does
+        not work again.
 
         Raise MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
         LockLost.
@@ -104,10 +104,10 @@ class Felix:
         """Restart Felix, by deleting its pod, on all of these nodes at once, and make a ``change``
         while no Felix runs there.
 
-        Return when all are ready again. If a Felix is back before the change was made (the API
-        server may be busy), nothing is shown. Then ``undone`` takes the change back, and everything
-        is repeated, a few times. Raise ControlBroken if Felix was back too soon each time. Errors
-        of the two functions, and of :meth:`restart`, are passed on.
+        Return when Felix is ready again on all nodes. If a Felix is back before the change was made
+        (the API server may be busy), the attempt shows nothing. Then ``undone`` reverts the change,
+        and the attempt is repeated, a few times. Raise ControlBroken if Felix was back too early
+        each time. Errors of the two functions, and of :meth:`restart`, are passed on.
         """
         for left in reversed(range(AROUND)):
             back, early = self._restart_around(nodes, change)
@@ -146,9 +146,9 @@ class Felix:
         return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart Felix on one node after the other: its process, or its pod if the process is out
-        of reach, or the host's service. Raise as :meth:`restart` does; the nodes after the failed
-        node are then not restarted."""
+        """Restart Felix on one node after the other: its process, or its pod if the process cannot
+        be reached, or the host's service. Raise as :meth:`restart` does; after an error, Felix is
+        not restarted on the remaining nodes."""
         return [self._restart_alone(node) for node in nodes]
 
     def _service_of(self, node: str) -> Processes | None:
@@ -185,8 +185,8 @@ class Felix:
             )
 
     def _restart_process(self, node: str, place: _Place) -> Restart:
-        """Restart Felix' process without its pod. Raise ProbeBroken or MissingCapability if that
-        was not done."""
+        """Restart Felix' process without its pod. Raise ProbeBroken or MissingCapability if the
+        process was not ended."""
         before = place.processes.ids(place.where)
         if not before:
             raise place.none
@@ -199,8 +199,8 @@ class Felix:
         watched = _Watched(self._kube, node)
 
         def look() -> set[int]:
-            """Return new Felix processes once Felix reports ready and the node is Ready; else an
-            empty set."""
+            """Return new Felix processes once Felix reports ready and the node is Ready; an empty
+            set before that."""
             ready = watched.look()
             try:
                 now = place.processes.ids(place.where) - before
@@ -234,7 +234,7 @@ class Felix:
         what: str,
         at_most: float = math.inf,
     ) -> Settled[T]:
-        """Wait until ``done``, for as long as a restart on this node may take; look at least every
+        """Wait until ``done``, for as long as a restart on this node may take. Check at least every
         ``at_most`` seconds."""
         patience = self._patience(self._os_of(node))
         return until(
@@ -313,7 +313,7 @@ class Felix:
     def _not_back(
         self, node: str, expected: str, observed: str, settled: Settled[Any], do: str
     ) -> EnvironmentBroken:
-        """Return the error for a Felix that this suite restarted and that is not back in time."""
+        """Return the error for a Felix that is not back in time after this suite restarted it."""
         within = self._patience(self._os_of(node)).felix_restart
         claims = f"{', '.join(self._claims)}  " if self._claims else ""
         tries = f"{counted(len(settled.answers), 'try', 'tries')}, {settled.seconds:.1f} s"
@@ -325,7 +325,8 @@ class Felix:
     def back(self, node: str) -> None:
         """Wait until Felix runs on a node again, however it was stopped.
 
-        Raise EnvironmentBroken; ProbeBroken or MissingCapability if a service cannot be read.
+        Raise EnvironmentBroken if it does not, ProbeBroken or MissingCapability if a service cannot
+        be read.
         """
         services = self._service_of(node)
 
@@ -357,17 +358,17 @@ class Felix:
             try:
                 now = self._life(node)
             except ProbeBroken:
-                # the container is starting again, or PowerShell did not start: the caller looks
-                # again
+                # the container is starting again, or PowerShell did not start: the caller will
+                # check again
                 return ""
             return "" if now == before else f"{now} (it was {before})"
 
         return ended
 
     def _life(self, node: str) -> str:
-        """Return a text that changes once Felix of a node has ended.
+        """Return a text that changes once Felix has ended on a node.
 
-        felix-service.ps1 starts its process anew in the same pod.
+        The pod alone does not show this: felix-service.ps1 starts a new process in the same pod.
         """
         if services := self._service_of(node):
             return f"process {_listed(services.ids(node)) or 'none'}"
@@ -376,8 +377,8 @@ class Felix:
         return f"{_describe(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _describe(pod)
 
     def pod(self, node: str) -> Obj:
-        """Return the pod that Felix runs in on a node.  Raise MissingCapability when there is
-        none."""
+        """Return the pod that Felix runs in on a node.  Raise MissingCapability if there is no such
+        pod."""
         pods = self._pods(node)
         if not pods:
             raise MissingCapability(
@@ -407,11 +408,11 @@ class _Place:
     """The pod, or the node's name, in the form that ``processes`` takes."""
     label: str
     ready: str
-    """The condition that a process must fulfil, besides being new."""
+    """The condition, as a text, that a process must fulfil besides being new."""
     none: Exception
-    """The error to raise where no process is found."""
+    """The error to raise if no process is found."""
     do: str
-    """The advice if no new process comes."""
+    """The advice to the user if no new process appears."""
 
 
 @dataclass(frozen=True)
@@ -458,7 +459,7 @@ def _ends(pod: Obj) -> bool:
 
 
 def _runs(pod: Obj) -> bool:
-    """Return whether a container of a pod runs, so that Felix may run."""
+    """Return whether any container of a pod runs, so that Felix may run."""
     return any(
         "running" in (status.get("state") or {})
         for status in list_at(pod, "status", "containerStatuses")

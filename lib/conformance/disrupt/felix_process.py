@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds Felix' process on a Windows node and ends it inside its container; felix-service.ps1 starts
-another.
+"""Finds Felix' process on a Windows node and ends it inside its container; felix-service.ps1 then
+starts a new process.
 
-This restarts Felix and has no other effect. A deleted pod takes the node's CNI configuration with
-it (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and the new pod needs its image
-again.
+This restarts Felix and has no other effect. If the pod were deleted, it would remove the node's CNI
+configuration (uninstall-calico-hpc.ps1), so that the node might turn NotReady, and the new pod
+would need its image again.
 """
 
 from collections.abc import Callable
@@ -25,27 +25,27 @@ FIND = (
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
     "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
-"""The command lines of Felix: ``calico-node.exe -felix`` up to v3.32, ``calico.exe component
-felix`` since, as felix-service.ps1 runs them. The commands of its probes run every few seconds, and
-their command lines end differently: ``calico-node.exe -felix-live``, ``calico.exe component node
-health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
+"""The command lines of Felix as felix-service.ps1 runs them: ``calico-node.exe -felix`` up to
+v3.32, ``calico.exe component felix`` since then. The commands of its probes run every few seconds,
+and their command lines end differently: ``calico-node.exe -felix-live``, ``calico.exe component
+node health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"
 END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
 Run = Callable[..., ExecResult]
-"""Runs a command in a container of a pod; ``change`` describes what it changes there.  Raises
-ProbeBroken."""
+"""Runs a command in a container of a pod; ``change`` describes what the command changes there.
+Raises ProbeBroken."""
 
 
 class Processes(Protocol):
-    """Felix' process in one kind of place: a calico-node-windows pod, or a host by its node's
-    name."""
+    """Felix' process in one kind of place: in a calico-node-windows pod (given as the pod), or on a
+    host (given as the node's name)."""
 
     def ids(self, place: Any) -> set[int]:
         """Return the ids of Felix' processes. Raise ProbeBroken or MissingCapability if they cannot
         be read."""
 
     def end(self, place: Any) -> None:
-        """End the processes, which start anew by themselves. Raise ProbeBroken or MissingCapability
+        """End the processes, which are then started again. Raise ProbeBroken or MissingCapability
         if they were not ended."""
 
     def ready(self, place: Any) -> bool:
@@ -54,7 +54,7 @@ class Processes(Protocol):
 
 
 class FelixProcess:
-    """The processes of Felix in a pod, by PowerShell in its container."""
+    """The processes of Felix in a pod, reached by PowerShell in its container."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -71,7 +71,7 @@ class FelixProcess:
             raise ProbeBroken(f"{what} cannot be ended: {done.output.strip()[:300]}")
 
     def ready(self, place: Obj) -> bool:
-        """Return whether Felix is ready, by the command of its readiness probe if it has
+        """Return whether Felix is ready, according to the command of its readiness probe if it has
         one."""
         name = _container(place)
         container = next(item for item in place["spec"]["containers"] if item["name"] == name)
@@ -80,8 +80,8 @@ class FelixProcess:
 
 
 def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
-    """Return the result of the command that ends Felix. None: the command was cut off. A read of
-    the processes must then show whether it ended Felix."""
+    """Return the result of the command that ends Felix. None: the command was cut off, and only a
+    read of the processes shows whether it ended Felix."""
     try:
         return end()
     except ExecBroken as broken:
@@ -91,7 +91,7 @@ def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
 
 
 def process_ids(done: ExecResult, where: str) -> set[int]:
-    """Return what :data:`LIST` printed.  Raise ProbeBroken."""
+    """Return the process ids that :data:`LIST` printed.  Raise ProbeBroken."""
     words = done.stdout.decode(errors="replace").split()
     if done.exit_code or not all(word.isdigit() for word in words):
         raise ProbeBroken(f"the processes of {where} cannot be listed: {done.output.strip()[:300]}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent, on clusters whose
-Calico no DaemonSet installed.
+"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent, on clusters where no
+DaemonSet installed Calico.
 
-In this case Felix has no pod: its process is found from a HostProcess pod, and its service is
-restarted. A process of RKE2's agent is left alone, because nothing starts it again
+Such a Felix has no pod: its process is found from a HostProcess pod, and its service is restarted.
+A process of RKE2's agent is not ended, because the agent does not start it again
 (rancher/rke2#9324).
 """
 
@@ -20,14 +20,16 @@ RESTART = f"{STOP}Restart-Service -Name {SERVICE} -Force"
 NO_SUCH_SERVICE = "NoServiceFoundForGivenName"
 """The error's id, which is the same in every language of Windows."""
 Run = Callable[..., ExecResult]
-"""Runs a command on the host of the node of that name; ``change`` describes what it changes there.
+"""Runs a command on the host of the named node; ``change`` describes what the command changes
+there.
 
 Raises ProbeBroken, MissingCapability (no HostProcess pods).
 """
 
 
 def may_be_service(facts: Facts) -> bool:
-    """Return whether Felix may be a service on Windows nodes: no DaemonSet brought Calico there."""
+    """Return whether Felix may be a service on Windows nodes, since no DaemonSet installed
+    Calico."""
     return facts.install.value not in ("operator", "manifest")
 
 
@@ -45,8 +47,8 @@ class FelixService:
         return process_ids(self._run(place, (*POWERSHELL, LIST)), f"node {place}")
 
     def end(self, place: str) -> None:
-        """Restart the service. Raise MissingCapability if there is no service; then nothing was
-        touched."""
+        """Restart the service. Raise MissingCapability if there is no service; nothing was changed
+        then."""
         if self._by_agent:
             raise MissingCapability(
                 f"RKE2's agent runs Felix on node {place}, and would not restart it "

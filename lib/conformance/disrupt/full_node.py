@@ -4,7 +4,7 @@ pause pods are removed at the end.
 
 Nothing is evicted. Free addresses, the kubelet's max-pods and memory limit the number of pods. If a
 pod of another owner waits for a Windows node, all pause pods are removed at once, and nothing is
-decided. Linux nodes are filled on labs alone.
+decided. Linux nodes are filled only on labs.
 """
 
 import re
@@ -29,7 +29,7 @@ from conformance.verdicts.meaning import of_chance, of_error
 
 BURST = 30
 LEAST = 10
-"""The number of pods that start at once. If fewer fit on a node, the result shows nothing."""
+"""The least number of pods to start at once. If fewer fit on a node, the result shows nothing."""
 BLOCK = "IPAM-4"
 FULL = "IPAM-7"
 POOL = "IPAM-13"
@@ -54,10 +54,10 @@ class FullNode:
         self._pause = PausePods(self.pods)
 
     def burst_may_be_refused(self, nodes: Sequence[str], *, because: str) -> None:
-        """Record whether the network plugin refuses any of the pods that come to a node at once.
+        """Record whether the network plugin refuses any of the pods that start on a node at once.
 
-        Raise MissingCapability if fewer than ten fit, EnvironmentBroken if a pod does not start for
-        another reason.
+        Raise MissingCapability if fewer than ten pods fit, EnvironmentBroken if a pod does not
+        start for another reason.
         """
         counts = [(node, _fitting(node, room)) for node, room in self._nodes(nodes)]
 
@@ -72,8 +72,8 @@ class FullNode:
         check(self.context, "behaviour", [(None, case[0], case) for case in counts], judge)
 
     def takes_no_more(self, nodes: Sequence[str], *, because: str, do: str) -> None:
-        """Expect each address of a node's block to be given to a pod, the next pod to be refused by
-        IPAM, and this pod to start once another pod is removed.
+        """Expect that each address of a node's block is given to a pod, that IPAM refuses the next
+        pod, and that this pod starts once another pod is removed.
 
         Raise MissingCapability if the kubelet's limit or memory would stop the pods earlier,
         EnvironmentBroken if pods of another owner take addresses, or if the kubelet refuses a pod.
@@ -96,11 +96,11 @@ class FullNode:
         Check(self.context, "behaviour", errors).end()
 
     def spares_windows_blocks(self, *, because: str, do: str) -> None:
-        """Expect a Linux node whose blocks are full to get no address of a Windows node's block, if
-        the pool has no other free address.
+        """Expect that a Linux node whose blocks are full gets no address of a Windows node's block,
+        if the pool has no other free address.
 
-        Raise MissingCapability except on a lab with such a pool, EnvironmentBroken if a Linux node
-        gets an address of another Linux node.
+        Raise MissingCapability unless the cluster is a lab with such a pool, EnvironmentBroken if a
+        Linux node gets an address of another Linux node.
         """
         nodes = [
             (node, self.ipam.vacant()[node.name], self._others(node))
@@ -136,7 +136,7 @@ class FullNode:
     def _others(self, node: NodeFacts) -> str:
         """Describe how many addresses in the blocks of other nodes are free. Raise
         MissingCapability if there are none, if the pool has free addresses that belong to no node,
-        or outside a lab."""
+        or if the cluster is no lab."""
         if not self.on_lab:
             text = "a full pool leaves pods of other owners without addresses"
             raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")
@@ -151,7 +151,7 @@ class FullNode:
         return f"{left} addresses of other nodes' blocks were free"
 
     def _fill(self, node: NodeFacts, block: OwnBlock, more: str) -> tuple[Judged, Judged, Judged]:
-        """Return what the node's block shows about the claims BLOCK, FULL and POOL."""
+        """Fill the node, and return what its block shows about the claims BLOCK, FULL and POOL."""
         head = f"node {node.name}, block {block.cidr}"
         broken = f"{head} was not filled: see {BLOCK}"
         not_full = EnvironmentBroken(f"{FULL}  {broken}"), EnvironmentBroken(f"{POOL}  {broken}")
@@ -185,8 +185,8 @@ class FullNode:
         )
 
     def _next(self, node: NodeFacts, head: str) -> tuple[str, str, str]:
-        """Start a pod on a full node; return its name, and its address or IPAM's refusal.  Raise
-        EnvironmentBroken if it waits for another reason."""
+        """Start a pod on a full node. Return its name, and either its address or IPAM's refusal;
+        the other is empty.  Raise EnvironmentBroken if the pod waits for another reason."""
         (last,) = self._pause.start(node, 1)
         late, _ = self._pause.wait(
             node,
@@ -224,8 +224,8 @@ class FullNode:
         return f"the next pod of node {node.name} waited until another pod was removed"
 
     def _nodes(self, names: Sequence[str]) -> list[tuple[NodeFacts, Room]]:
-        """Return the nodes with their room for pods. Raise MissingCapability if it is not known, or
-        if a pod of another owner waits for one of the nodes."""
+        """Return the nodes with their room for pods. Raise MissingCapability if the room is not
+        known, or if a pod of another owner waits for one of the nodes."""
         room = room_on_windows(self.pods.kube, self.pods.facts)
         there = [node for node in self.pods.facts.nodes if node.name in names]
         wrong = [f"node {name} is not ready and open to pods" for name in names if name not in room]

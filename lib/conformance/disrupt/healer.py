@@ -10,8 +10,9 @@ from conformance.journal.journalling import Journalling
 
 @dataclass(frozen=True, kw_only=True)
 class Healer:
-    """A procedure that changes a node: its name, its reason, and the function that undoes it. Its
-    row of ``journal.restorable`` describes its arguments, and how to undo it by hand."""
+    """A procedure that changes a node: its name, its reason, and the function that undoes it. The
+    entry of this name in ``journal.restorable`` describes its arguments, and how to undo it by
+    hand."""
 
     name: str
     """Name in the journal."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarts kube-proxy on a node: as a test of its own, or because Services stay broken after a
-Windows node's HNS network was made anew.
+"""Restarts kube-proxy on a node: as a test of its own, or because Services do not work again after
+a Windows node got a new HNS network.
 
-If the network is removed, HNS' load balancers are removed, too. kube-proxy notices at its next sync
-that the network's id has changed and makes them again. But it read its source address when it
-started, and some releases never make the load balancers again (kubernetes/kubernetes#135802).
+If the HNS network is removed, its load balancers are removed, too. At its next sync, kube-proxy
+notices that the network's id has changed, and makes the load balancers again. But it does not read
+its source address again, and some releases never make the load balancers again
+(kubernetes/kubernetes#135802).
 """
 
 from collections.abc import Callable
@@ -39,10 +40,10 @@ class KubeProxy(Disruption):
         self._renew(node, f"makes Services work again on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
-        """Replace the node's kube-proxy pod although nothing is wrong; then ``back`` checks that
-        Services work there again, or raises.
+        """Replace the node's kube-proxy pod although nothing is wrong. Then ``back`` checks that
+        Services work there again, or raises an error.
 
-        Raise MissingCapability if kube-proxy runs in no pod, and whatever :meth:`restart` raises.
+        Raise MissingCapability if kube-proxy runs in no pod, and the errors of :meth:`restart`.
         """
         if not self._pods(node):
             raise MissingCapability(

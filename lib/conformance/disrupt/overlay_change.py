@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the overlay besides the delivery of a VNI: cross-subnet mode, another UDP port, a VNI
-that Windows refuses, and a VNI of which Windows uses only 16 bits.
+"""Changes of the overlay in addition to the delivery of a VNI: cross-subnet mode, another UDP port,
+a VNI that Windows refuses, and a VNI of which Windows uses only 16 bits.
 
-They are steps within a :class:`VniChange`, which restores everything once. A decision about a claim
-here does not affect the claim of the VniChange: failures are kept, and raised at the end.
+They are steps within a :class:`VniChange`, which restores all changes once. The decisions about the
+claims here do not affect the claim of the VniChange: failures are kept, and raised at the end.
 """
 
 import ipaddress
@@ -42,12 +42,12 @@ class OverlayChange:
     story: VniChange
     pause: PausePods
     on_lab: bool
-    """The cluster is a lab. Changes that cut nodes off only for a test are made only on labs."""
+    """The cluster is a lab. Changes that only serve to cut nodes off are made only on labs."""
     _errors: list[Exception] = field(default_factory=list)
 
     def cross_subnet(self, *, because: str) -> None:
-        """Decide whether Linux and Windows nodes of one subnet lose each other while the pools
-        have cross-subnet mode."""
+        """Decide whether Linux and Windows nodes in the same subnet lose their connection while the
+        pools have cross-subnet mode."""
         hosts = self._linux()
         near = [pair for pair in self.story.now.between if _are_near(pair, hosts)]
         if self._refused("VXLAN-12", are_there=bool(near)):
@@ -71,7 +71,7 @@ class OverlayChange:
         switch("Always")
 
     def another_port(self, *, because: str) -> None:
-        """Decide whether Linux and Windows nodes lose each other once another UDP port is
+        """Decide whether Linux and Windows nodes lose their connection once another UDP port is
         configured."""
         if self._refused("VXLAN-11"):
             return
@@ -91,7 +91,7 @@ class OverlayChange:
             )
 
         self._limited("VXLAN-11", change, self.story.now.between, (), because)
-        # Felix reads it together with the VNI that is delivered next.
+        # Felix reads this port together with the VNI that is delivered next.
         self._configure(int(felix["spec"].get("vxlanPort", DEFAULTS["vxlanPort"])))
 
     def small_vni(self, *, because: str) -> None:
@@ -104,8 +104,8 @@ class OverlayChange:
         self.pause.remove()
 
     def large_vni(self, *, because: str) -> None:
-        """Decide whether Windows nodes send with the lower 16 bits of a larger VNI, and Linux and
-        Windows nodes lose each other."""
+        """Decide whether Windows nodes send with the lower 16 bits of a larger VNI, so that Linux
+        and Windows nodes lose their connection."""
         before = self.story.begin()
         vni = before + BEYOND + 1
         read: list[tuple[NodeFacts, Judged]] = []
@@ -131,7 +131,7 @@ class OverlayChange:
             self._decide("XVX-4", node, judged)
 
     def end(self) -> None:
-        """Raise the worst failure, if any."""
+        """Raise the worst failure, if there is any."""
         Check(self.story.expect.context, "behaviour", self._errors).end()
 
     def _of_small(self, node: NodeFacts, name: str, because: str) -> Judged:
@@ -153,8 +153,8 @@ class OverlayChange:
         )
 
     def _of_large(self, node: NodeFacts, vni: int) -> Judged | None:
-        """Return the failure that a Windows node's routes show in addition to the paths; None: they
-        show none."""
+        """Return the failure that a Windows node's routes show in addition to the paths; None: the
+        routes show no failure."""
         sent = self.story.vni.sent(node.name)
         whole = sent == {vni}
         if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):
@@ -194,7 +194,7 @@ class OverlayChange:
         )
 
     def _refused(self, claim: str, *, are_there: bool = True) -> bool:
-        """Return whether a claim cannot be tried here, and record it as NOT_RUN in that case.
+        """Return whether a claim cannot be tested here; if so, record it as NOT_RUN.
 
         ``are_there``: the cluster has nodes of the kind that the claim is about.
         """
@@ -242,14 +242,15 @@ class OverlayChange:
 
 
 def _ends(pair: Pair) -> tuple[str, Workload]:
-    """Return two ends of a path between a Linux pod and a Windows pod: the Linux node, and the
+    """Return both ends of a path between a Linux pod and a Windows pod: the Linux node, and the
     Windows pod."""
     (server,) = pair[1].backends
     return (pair[0].node, server) if pair[0].os == "linux" else (server.node, pair[0])
 
 
 def _are_near(pair: Pair, hosts: Mapping[str, LinuxFacts]) -> bool:
-    """Return whether the nodes of a path are in one subnet, by the Linux node's routes."""
+    """Return whether the nodes of a path are in the same subnet, according to the Linux node's
+    routes."""
     node, windows = _ends(pair)
     ways = [route for route in hosts[node].routes if _leads(route, windows.node_address)]
     return not ways or any(not route.gateway for route in ways)
@@ -260,7 +261,7 @@ def _astray(
 ) -> list[str]:
     """Return the Linux nodes whose route to the path's Windows pod is not as expected.
 
-    ``by_tunnel``: the route is expected to use the tunnel's device; else not to use it.
+    ``by_tunnel``: whether the route is expected to use the tunnel's device.
     """
     return [
         f"node {node} has another route to {windows.node}"

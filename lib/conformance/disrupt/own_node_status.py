@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of the run's own that request the BGP status of nodes: of a Windows node, and of a Linux
+"""Objects of the run's own that request the BGP status of nodes: of a Windows node and of a Linux
 node at the same time.
 
-calico-node of a Linux node fills its object at once, then once per period
+On a Linux node, calico-node fills the object at once, and then once per period
 (node/pkg/status/reporter.go).
 """
 
@@ -20,11 +20,11 @@ from conformance.model.facts import NodeFacts
 from conformance.timing import Clock, until
 
 FILLED = 3
-"""How often the Linux node's status must be filled; two updates are one period apart."""
+"""How often the Linux node's status must be filled. Two updates are one period apart."""
 
 
 class OwnNodeStatus:
-    """The status objects of a test, two at a time; the journal removes any that are left."""
+    """The status objects of a test, two at a time. The journal removes objects that are left."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class OwnNodeStatus:
         self._linux = linux.name
 
     def stay_empty(self, *, because: str) -> None:
-        """Expect each Windows node's status to stay empty until the Linux node's was filled often
-        enough.
+        """Expect each Windows node's status to stay empty until the Linux node's status was filled
+        often enough.
 
-        A filled status of a Windows node is LIFTED. Raise ControlBroken if the Linux node's is not
-        filled, MissingCapability if the user may not create the objects.
+        A filled status of a Windows node is LIFTED. Raise ControlBroken if the Linux node's status
+        is not filled, MissingCapability if the user may not create the objects.
         """
 
         def judge(node: NodeFacts) -> Judged:
@@ -67,7 +67,7 @@ class OwnNodeStatus:
         check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
-        """Return when the Windows node's status was filled last; empty if it was not."""
+        """Return when the Windows node's status was last filled; empty if it never was."""
         changes = self._journalled.changes
         times = dict[str, None]()
         own = self._request(windows)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of the run's own that gives out no address. A test uses it to find out which changes of a
-pool the API accepts, since a dry run of the server accepts all. 198.18.0.0/15 is reserved for
-measurements (RFC 2544), so no real packets go there."""
+pool the API accepts, since a dry run of the server accepts every change. 198.18.0.0/15 is reserved
+for measurements (RFC 2544), so no real packets go there."""
 
 from conformance.errors import MissingCapability, Nonconformance
 from conformance.expect.context import Context
@@ -22,7 +22,7 @@ class OwnPool:
         self._context = context
 
     def keeps_its_block_size(self, *, because: str) -> None:
-        """Expect the API to refuse larger blocks. Raise Nonconformance if it accepts them,
+        """Expect the API to refuse larger blocks. Raise Nonconformance if the API accepts them,
         MissingCapability if the user may not change pools."""
         changes = self._journalled.changes
         there = changes.kube.objects("projectcalico.org/v3", "IPPool")

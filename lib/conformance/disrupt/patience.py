@@ -10,7 +10,7 @@ from conformance.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """Time limits in seconds; ``settings.timings`` explains each."""
+    """Time limits in seconds; ``settings.timings`` explains each of them."""
 
     felix_restart: float
     drain: float

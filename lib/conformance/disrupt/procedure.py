@@ -4,12 +4,12 @@
 First drain the node. Then remove the HNS network of its pods (named by KUBE_NETWORK) and restart
 Calico there. Replace the pods of DaemonSets, since a drain does not evict them and they have lost
 their network. Then uncordon the node: its next pod makes a network with the present parameters.
-Removing the network also cuts the exec streams on the node. Therefore the removal is verified by a
-fresh read, even if the command failed.
+Removing the network also cuts the exec streams on the node. Therefore a new read verifies the
+removal, even if the command failed.
 
 No pod of another owner may lose its network because of this procedure. The node's pods are listed
-again right before and right after the removal, and at the end each pod that was there must have an
-HNS endpoint again.
+again right before and right after the removal. At the end, each pod that was on the node must have
+an HNS endpoint again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,14 +38,14 @@ HNS_NETWORK = Healer(
     undo=lambda parts, arguments: parts.procedure.heal(str(arguments["node"]), parts.vni),
 )
 """The name of the journal entry that is recorded before the VNI is changed. A restore undoes the
-entries in reverse order, so it restores the VNI before this entry."""
+entries in reverse order, so it restores the VNI before it undoes this entry."""
 LOOKS = 3
-"""After this many checks without an HNS endpoint, a pod counts as dead; after fewer checks, it may
-just be restarting."""
+"""After this many checks without an HNS endpoint, a pod counts as dead. Before that, it may just be
+restarting."""
 
 
 class NetworkStays(EnvironmentBroken):
-    """A node could not be emptied of other owners' pods, so its HNS network was not removed."""
+    """The node could not be emptied of other owners' pods, so its HNS network was not removed."""
 
 
 class Procedure:
@@ -69,9 +69,9 @@ class Procedure:
         self._clock = clock
 
     def possible(self, node: str) -> None:
-        """Raise MissingCapability if the procedure could not be carried out: pods have no
-        controller, take too long to end or would come back to a cordoned node, or Felix runs in no
-        pod."""
+        """Raise MissingCapability if the procedure could not be carried out. The reason may be pods
+        that have no controller, take too long to end or would come back to a cordoned node, or a
+        Felix that runs in no pod."""
         self._drain.refuse_returning(node)
         self._felix.pod(node)
 
@@ -81,10 +81,10 @@ class Procedure:
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
-        """Carry out the procedure. Afterwards the node accepts pods again, even after a failure,
+        """Carry out the procedure. Afterwards, even after a failure, the node accepts pods again,
         unless another user cordoned it.
 
-        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken, ProbeBroken,
+        Raise MissingCapability (nothing was done), NetworkStays, EnvironmentBroken, ProbeBroken,
         LockLost.
         """
         self.possible(node)
@@ -95,10 +95,10 @@ class Procedure:
         self._networked(node, {pod["metadata"]["uid"] for pod in lost})
 
     def revive(self, node: str) -> None:
-        """Replace the pods that lost their network in a procedure that a run began and did not
-        complete.
+        """Replace the pods that lost their network because a run began the procedure and did not
+        complete it.
 
-        Raise EnvironmentBroken if a pod still has no HNS endpoint in the end, or ProbeBroken.
+        Raise EnvironmentBroken if a pod still has no HNS endpoint at the end, or ProbeBroken.
         """
         dead = until(
             lambda: self._dead(node),
@@ -113,11 +113,11 @@ class Procedure:
             self._networked(node, {pod["metadata"]["uid"] for pod in dead})
 
     def heal(self, node: str, vni: Vni) -> None:
-        """Give the node a network with the configured VNI if it has another VNI, and give the pods
-        their network back.
+        """If the node has another VNI than the configured VNI, give it a network with the
+        configured VNI. Give the pods their network back.
 
-        Raise EnvironmentBroken if it still has another VNI, or if a pod that was there has no HNS
-        endpoint.
+        Raise EnvironmentBroken if the node still has another VNI, or if a pod that was there has no
+        HNS endpoint.
         """
         wanted = vni.configured()
         vni.delivered(wanted, linux=(), windows=[node])
@@ -130,7 +130,7 @@ class Procedure:
         try:
             self.new_network(node)
         except (MissingCapability, NetworkStays) as refused:
-            # the remedy is for a run that begins, so it is left out
+            # the remedy only helps a run that begins, so it is left out
             remedy = f"; {getattr(refused, 'remedy', '')}"
             raise EnvironmentBroken(
                 f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: "
@@ -151,8 +151,8 @@ class Procedure:
             )
 
     def _carry_out(self, node: str) -> list[Obj]:
-        """Drain the node, give it a new network, and replace the pods that lost theirs; return
-        these pods."""
+        """Drain the node, give it a new network, and replace the pods that lost their network.
+        Return these pods."""
         try:
             self._drain.drain(node)
             before = {
@@ -178,8 +178,8 @@ class Procedure:
         return lost
 
     def _renew(self, node: str, pods: Sequence[Obj]) -> None:
-        """Replace pods without a network: pods of DaemonSets in the usual way, the suite's own and
-        others by eviction."""
+        """Replace pods without a network: other owners' pods of DaemonSets as
+        :class:`ThirdPartyPods` does, all other pods by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
         self._third_party_pods.renew(
             node, [pod for pod in self._third_party_pods.on(node) if pod["uid"] in uids]
@@ -208,7 +208,7 @@ class Procedure:
     def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
         """Return the pods on a node without an HNS endpoint.
 
-        With a list of uids, only these pods count; with None, all pods that have an address.
+        If ``uids`` is given, only these pods count; otherwise all pods that have an address.
         """
         chosen = [
             pod

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks after each disruptive test that nodes and system workloads are Ready again. DaemonSets and
-static pods count on each node, since another node's pod is no substitute. A Deployment or
-StatefulSet needs as many Ready pods as before, on any nodes; if it has fewer pods now, all must be
-Ready. Pods are not compared by name, since an evicted pod comes back under another name."""
+"""Checks after each disruptive test that nodes and system workloads are Ready again. Pods of
+DaemonSets and static pods count on each node, since a pod on another node is no substitute. A
+Deployment or StatefulSet needs as many Ready pods as before, on any nodes. If it has fewer pods
+now, all of them must be Ready. Pods are not compared by name, since an evicted pod comes back under
+another name."""
 
 import json
 from collections import Counter
@@ -38,8 +39,8 @@ class Readiness:
         every: float,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Set up the check. ``folder``: where the run's processes record the objects that they
-        found Ready, so that the records outlive a worker that dies."""
+        """Set up the check. ``folder``: the folder in which the run's processes record the objects
+        that they found Ready, so that the records survive a worker that dies."""
         self._changes = changes
         self._kube = changes.kube
         self._file = folder / f"{worker}.json"
@@ -48,8 +49,8 @@ class Readiness:
         self._clock = clock
 
     def before(self) -> None:
-        """Note what is Ready. Raise EnvironmentBroken if something that was Ready before an earlier
-        test of the run is not Ready now.
+        """Record which objects are Ready. Raise EnvironmentBroken if an object is not Ready now
+        that was Ready before an earlier test of the run.
         """
         if self._changes.dry_run:
             return
@@ -60,7 +61,7 @@ class Readiness:
 
     def after(self) -> None:
         """Wait until every recorded object is Ready again. Raise EnvironmentBroken with the names
-        of those that are not."""
+        of objects that are not."""
         reach = self._kube.reach
         if (
             self._changes.dry_run or reach.ended or reach.left < float("inf")
@@ -94,8 +95,8 @@ class Readiness:
                 yield f"{name} {unready.get(name, 'is gone')}"
 
     def _look(self) -> tuple[Counter[str], dict[str, str]]:
-        """Return how many Ready pods each system workload has, and what is not Ready; a Ready
-        node counts 1."""
+        """Return the number of Ready pods of each system workload, and the objects that are not
+        Ready; a Ready node counts 1."""
         ready = Counter[str]()
         unready = dict[str, str]()
         for node in self._kube.objects("v1", "Node"):
@@ -113,8 +114,8 @@ class Readiness:
 
 
 def _is_system(pod: Obj) -> bool:
-    """Return whether a pod belongs to a workload that runs the cluster. Pods of Jobs do not: they
-    end, and are never Ready again."""
+    """Return whether a pod belongs to a workload that runs the cluster. Pods of Jobs do not count:
+    they end, and are never Ready again."""
     system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
     in_system = system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)
     return in_system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"

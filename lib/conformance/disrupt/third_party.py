@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods of other owners' DaemonSets on a node. A drain leaves these pods there, and they lose their
-network with the node. A running pod gets no other endpoint (projectcalico/calico#5164): its network
-stays dead until the pod is deleted and its DaemonSet makes a new one.
+network together with the node. A running pod gets no new endpoint (projectcalico/calico#5164): its
+network stays dead until the pod is deleted and its DaemonSet creates a new pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,22 +35,22 @@ class ThirdPartyPods(Disruption):
         ]
 
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
-        """Record the foreign pods on a node before they lose their network; return the entry to
-        close afterwards, and its contents.
+        """Record the pods of other owners on a node before they lose their network. Return the
+        journal's entry, which must be closed afterwards, and its contents.
         """
         pods = self.on(node)
         entry = DAEMONSET_PODS.note(self.journal, node, pods=pods) if pods else None
         return entry, pods
 
     def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete the noted pods, wait until their DaemonSets' new pods are ready, and close the
+        """Delete the recorded pods, wait until their DaemonSets' new pods are ready, and close the
         entry."""
         self.renew(node, pods)
         if entry is not None:
             self.journal.close(entry)
 
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete these pods, unless they were replaced already, and wait for successors. Raise
+        """Delete these pods, unless they were replaced already, and wait for the new pods. Raise
         EnvironmentBroken."""
         awaited: dict[str, str] = {}
         longer = 0.0
@@ -72,7 +72,7 @@ class ThirdPartyPods(Disruption):
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str], longer: float) -> None:
         """Wait until each DaemonSet has a ready pod on the node that is not an old pod.
 
-        ``longer``: additional seconds that the old pods may take to end.
+        ``longer``: additional seconds that the end of the old pods may take.
         """
 
         def missing() -> list[str]:

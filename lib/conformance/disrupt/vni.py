@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivers a VXLAN network identifier (VNI) to every node. A node that has the setting may still
+"""Delivers a VXLAN network identifier (VNI) to every node. Even with this setting, a node may still
 use another VNI.
 
-Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew. Windows takes
-it from the environment of calico-node-windows and from the CNI configuration: the operator renders
-both from the FelixConfiguration and replaces the pods; if Calico was installed by manifests, the
-DaemonSet is edited instead (claims.md, VXLAN-9).
+On Linux, Felix takes the VNI from the FelixConfiguration, restarts and makes its device again.
+Windows takes it from the environment of calico-node-windows and from the CNI configuration. The
+operator renders both from the FelixConfiguration and replaces the pods. If Calico was installed by
+manifests, the DaemonSet is edited instead (claims.md, VXLAN-9).
 """
 
 import copy
@@ -75,7 +75,7 @@ class Vni(Disruption):
         return None, ""
 
     def device(self, node: str) -> int | None:
-        """Return the VNI of a Linux node's VXLAN device; None when there is no such device.  Raise
+        """Return the VNI of a Linux node's VXLAN device; None if there is no such device.  Raise
         ProbeBroken."""
         link = self.hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
@@ -90,8 +90,8 @@ class Vni(Disruption):
         }
 
     def vsid(self, node: str) -> int | None:
-        """Return the VSID of a Windows node's pod network; None when there is no such network.
-        Raise ProbeBroken."""
+        """Return the VSID of a Windows node's pod network; None if there is no such network. Raise
+        ProbeBroken."""
         return next(
             (
                 subnet.vsid
@@ -104,8 +104,8 @@ class Vni(Disruption):
         )
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
-        """Write the VNI and wait until these nodes have the setting. Raise MissingCapability (it
-        cannot be written here), EnvironmentBroken (a node did not get it in time)."""
+        """Write the VNI and wait until these nodes have the setting. Raise MissingCapability (the
+        VNI cannot be written here), EnvironmentBroken (a node did not get it in time)."""
         before = self.configured()
         daemonset = self.possible()
         self.journal.patch(FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
@@ -131,7 +131,7 @@ class Vni(Disruption):
 
         def missing() -> list[str]:
             unrendered = [reason for node in windows if (reason := self._unrendered(node, vni))]
-            if unrendered:  # no node needs to be read then
+            if unrendered:  # therefore no node needs to be read yet
                 return unrendered
             on_linux = [
                 f"Linux node {node}: {DEVICE} has VNI {found}"
@@ -217,8 +217,8 @@ FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
 def cni_files(daemonset: Obj | None) -> list[str]:
-    """Return the paths to which ``install-cni`` of a DaemonSet writes the CNI configuration, by its
-    environment."""
+    """Return the paths to which ``install-cni`` of a DaemonSet writes the CNI configuration,
+    according to its environment."""
     spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
     names = [str(entry["value"]) for entry in _entries(spec, "CNI_CONF_NAME") if entry.get("value")]
     folders = [str(entry["value"]) for entry in _entries(spec, "CNI_NET_DIR") if entry.get("value")]
@@ -226,8 +226,8 @@ def cni_files(daemonset: Obj | None) -> list[str]:
 
 
 def _windows_path(path: str) -> str:
-    """Translate a path of a container that has the host's disk C: at ``/host``, or of a
-    HostProcess container."""
+    """Translate a path in a container to a path on the host. The container has the host's disk C:
+    at ``/host``, or is of a HostProcess pod."""
     plain = path.removeprefix("/host").replace("/", "\\")
     return f"C:{plain}" if plain.startswith("\\") else plain
 
@@ -244,7 +244,7 @@ def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
 
 def _with_variable(daemonset: Obj, value: str) -> Obj:
     """Return the merge patch that gives the variable another value. The patch has whole lists,
-    since a merge patch replaces lists as a whole."""
+    since a merge patch replaces a list as a whole."""
     spec = copy.deepcopy(daemonset["spec"]["template"]["spec"])
     for entry in _entries(spec):
         entry.pop("valueFrom", None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of the VNI under running pods: which paths are open before, which paths the change cuts
-off, and which paths the documented procedure restores. If two nodes have different VNIs, the
-receiver drops their packets; inside a node, and between nodes with the same VNI, nothing changes.
-At the end everything is restored, and traffic verifies this."""
+"""A change of the VNI under running pods. It shows which paths are open before, which paths the
+change cuts off, and which paths the documented procedure restores. If two nodes have different
+VNIs, the receiver drops their packets. Inside a node, and between nodes with the same VNI, nothing
+changes. At the end all changes are restored, and traffic verifies this."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class VniChange:
     windows: Sequence[str]
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
-    """Reports that Windows used the new VNI, after traffic has shown it."""
+    """Reports that Windows used the new VNI. It is called after traffic has shown this."""
     fit: Callable[[], object] = lambda: None
     """Raises MissingCapability if nothing may be changed now."""
     services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
@@ -49,19 +49,19 @@ class VniChange:
     revive: Callable[[str], object] = lambda node: None
     """Restarts kube-proxy on a Windows node."""
     step: int = 1
-    """The difference between the VNI that :meth:`deliver` gives and the VNI before."""
+    """The difference between the VNI that :meth:`deliver` gives and the VNI before it."""
     now: DemoPods = field(init=False)
     """The pods as they were last found; set by :meth:`prepare`."""
     delivery: Delivery = field(init=False)
     """The last delivery; set by :meth:`deliver`."""
     changed: int | None = None
-    """The VNI before the change, as long as something may have to be restored."""
+    """The VNI before the change. None once nothing has to be restored."""
 
     def prepare(self, *, because: str) -> None:
         """Check that the change can be made and restored, that Windows uses the configured VNI, and
         that all paths are open.
 
-        Raises MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
+        Raise MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
         """
         self.fit()
         self.vni.possible()
@@ -80,8 +80,8 @@ class VniChange:
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then create a new pod with a network on every Windows node.
 
-        Raise MissingCapability if a node could not be given a new network any more; nothing was
-        changed then.
+        Raise MissingCapability if a node could not get a new network any more; nothing was changed
+        then.
         """
         vni = self.begin() + self.step
         self.give(vni)
@@ -93,8 +93,8 @@ class VniChange:
         )
 
     def begin(self) -> int:
-        """Record how every Windows node gets its network back, before anything is changed; return
-        the VNI before. Raise as :meth:`deliver` does."""
+        """Record how every Windows node gets its network back, before any change. Return the VNI
+        before the change. Raise as :meth:`deliver` does."""
         if self.changed is None:
             for node in self.windows:
                 self.procedure.possible(node)
@@ -104,7 +104,7 @@ class VniChange:
         return self.changed
 
     def give(self, vni: int) -> None:
-        """Give every node a VNI, unless it is the VNI that was given last."""
+        """Give every node a VNI, unless this VNI was given last."""
         self.begin()
         if self.vni.configured() != vni:
             self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
@@ -113,8 +113,8 @@ class VniChange:
         """Expect each Windows node to keep its VSID and to lose its paths to Linux nodes, while all
         other paths stay open.
 
-        If every Windows node took the new VNI and traffic passes, the limitation is gone, and the
-        report says so.
+        If every Windows node took the new VNI and traffic passes, the limitation no longer exists,
+        and the report says so.
         """
         delivery = self.delivery
         found = self._vsids()
@@ -140,8 +140,8 @@ class VniChange:
     def follow_the_procedure(self, *, because: str) -> None:
         """Carry out the documented procedure on every Windows node, one after the other.
 
-        Raise EnvironmentBroken for the first node that could not be emptied: its network and those
-        of the nodes after it stay.
+        Raise EnvironmentBroken for the first node that could not be emptied. This node and the
+        nodes after it keep their networks.
         """
         for node in self.windows:
             try:
@@ -167,8 +167,8 @@ class VniChange:
     def put_back(self) -> None:
         """Restore the changes and check that all paths are as before.
 
-        Raise EnvironmentBroken (what could not be restored), ControlBroken (a path that was open is
-        not).
+        Raise EnvironmentBroken (with the changes that could not be restored), ControlBroken (a path
+        that was open is not open now).
         """
         if self.changed is None:
             return
@@ -193,8 +193,8 @@ class VniChange:
         """Check that Services and names work from Windows pods; if not, restart kube-proxy on their
         nodes and check again.
 
-        Raise ControlBroken, EnvironmentBroken: no document says that Services and names survive the
-        procedure.
+        Raise ControlBroken, EnvironmentBroken. It is no Nonconformance, since no document says that
+        Services and names survive the procedure.
         """
         pairs = self.services(self.now)
         if not pairs:
@@ -219,8 +219,8 @@ class VniChange:
             self.expect.control(self.services(self.now), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
-        """Return whether all of these paths to Services work. The caller passes the paths of a
-        single node."""
+        """Return whether all of these paths to Services work. All of them must begin on the same
+        node."""
         try:
             self.expect.control(pairs, because="which node has dead Services, tested on each node")
         except ControlBroken:
@@ -231,7 +231,7 @@ class VniChange:
         return {node: self.vni.vsid(node) for node in self.windows}
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
-        """Expect every Windows node to have this VSID; each node is decided on its own. Raise
+        """Expect every Windows node to have this VSID. Each node is decided separately. Raise
         Nonconformance."""
         delivery = self.delivery
         claims = ", ".join(self.expect.context.claims) or "no claim"
@@ -262,7 +262,8 @@ class VniChange:
     def _across(self) -> None:
         """Record, without deciding anything, whether Windows pods on different nodes reach each
         other. No document says whether they do."""
-        # Attempts that identify the server: a bare connection does not show which pod answered.
+        # These attempts identify the server, since a bare connection does not show which pod
+        # answered.
         attempts = [self.expect.attempt(source, target) for source, target in self.now.across]
         for observation in self.expect.prober.observe(attempts):
             self.expect.context.sink.record(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of other owners that may decide paths of a run's pods. They are read before the run
-creates any pod."""
+"""Policies of other owners that may decide paths of a run's pods, read before the run creates any
+pod."""
 
 from dataclasses import dataclass
 
@@ -31,9 +31,9 @@ class Beforehand:
     closing: str = ""
     opening: str = ""
     unread: str = ""
-    """Kinds that could not be read, and why."""
+    """Kinds that could not be read, each with the reason."""
     exempt: str = ""
-    """How to exempt the run's pods from these policies."""
+    """Advice on how to exempt the run's pods from these policies."""
 
     @property
     def lines(self) -> list[str]:
@@ -48,7 +48,7 @@ class Beforehand:
 
 
 def beforehand(kube: Kube, run: Ownership, facts: Facts | None = None) -> Beforehand:
-    """Return which policies of other owners may decide paths of the pods that a run is going to
+    """Return the policies of other owners that may decide paths of the pods that a run is going to
     create."""
     snapshot = read(kube, 0.0, own_objects(run))
     given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes by others to a worker's own objects: its policies, its Services, labels of its
-namespaces."""
+"""Changes that other users make to a worker's own objects: its policies, its Services, and labels
+of its namespaces."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ from conformance.policy.foreign import ForeignPolicy
 
 @dataclass(frozen=True)
 class Interference:
-    """Compares a worker's objects with what the worker made.
+    """Compares a worker's objects with the objects as the worker made them.
 
-    Each object is read once: make another comparison to read it again.
+    Each object is read once. For a new reading, make a new comparison.
     """
 
     kube: Kube
@@ -27,9 +27,10 @@ class Interference:
     _found: dict[tuple[str, str, str | None], Obj | SuiteError | None] = field(default_factory=dict)
 
     def policies(self, snapshot: Snapshot) -> list[tuple[str, ForeignPolicy]]:
-        """Describe each edit and deletion of a policy, with the policy before and after.
+        """Describe each edit and deletion of a policy by another user, with the policy before and
+        after.
 
-        Yield nothing if a kind could not be read.
+        Return nothing if any kind of policy could not be read.
         """
         present = {policy.uid: policy for policy, _ in snapshot.policies}
         found = list[tuple[str, ForeignPolicy]]()
@@ -39,12 +40,13 @@ class Interference:
             if left is None:
                 found.append((f"somebody's deletion of {made.label}", made))
             elif left.spec != made.spec and left.version.partition("/")[0] != made.version:
-                # the API server may word the same spec of an unchanged version differently
+                # for the same version, the API server may return the same spec in another form
                 found += [(f"somebody's edit of {made.label}", policy) for policy in (made, left)]
         return found
 
     def services(self, target: Target) -> list[str]:
-        """Describe each edit and deletion of a Service by which the target is addressed."""
+        """Describe each edit and deletion, by another user, of a Service that leads to the
+        target."""
         spaces = {pod.namespace for pod in target.backends}
         found = []
         for ref, made in list(self.changes.kept.items()):
@@ -73,7 +75,7 @@ class Interference:
         return None if isinstance(found, SuiteError) else found
 
     def _find(self, kind: str, name: str, namespace: str | None) -> Obj | SuiteError | None:
-        """Return an object of the core API, or why it cannot be read."""
+        """Return an object of the core API, or the error if it cannot be read."""
         key = (kind, name, namespace)
         if key not in self._found:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths under policies of other owners: the paths' ends, and which policies could cause their
+"""Paths under policies of other owners: the paths' ends, and the policies that could cause their
 results."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ WORDS = {"closed": ("may deny", "denies"), "open": ("may allow", "allows")}
 
 @dataclass(frozen=True)
 class ObservedPath:
-    """A path that policies may have opened or closed: its ends, and how it behaved."""
+    """A path that policies may have opened or closed: its ends, and its result."""
 
     source: Workload
     targets: Sequence[Target]
@@ -33,7 +33,7 @@ class ObservedPath:
     at: Side
     """The end of the path at which policies are considered."""
     ends: Callable[[Sequence[Workload]], Mapping[str, End]]
-    """Reads the labels of pods; called only if a policy must be judged."""
+    """Reads the labels of pods. It is called only if a policy must be judged."""
 
     @property
     def pods(self) -> list[Workload]:
@@ -55,7 +55,7 @@ class ObservedPath:
         ]
 
     def describe(self, policies: Sequence[ForeignPolicy]) -> str:
-        """Describe which of these policies could cause the result; empty: none."""
+        """Describe those of these policies that could cause the result; empty: none."""
         return describe(policies, self.ways, self.observed) if policies else ""
 
     def is_withstood(
@@ -64,10 +64,11 @@ class ObservedPath:
         beside: Sequence["ObservedPath"],
         others: Sequence[ForeignPolicy],
     ) -> bool:
-        """Return whether open paths at the same pod show that a policy does not close this path.
+        """Return whether open paths (``beside``) at the same pod show that a policy does not close
+        this path.
 
-        They show this if the policy, in every reading in which it could close this path, would have
-        closed them, too, and if no policy of ``others`` may have opened them.
+        They show this if the policy would have closed the open paths, too, in every reading in
+        which it could close this path, and if no policy of ``others`` may have opened them.
         """
         ways = [way for _, way in self.ways if policy.could(way, "closed") is not False]
         open_ways = [
@@ -104,8 +105,8 @@ def describe(
     surely: bool = False,
 ) -> str:
     """Describe each policy that could cause the result: ``GlobalNetworkPolicy wide denies ingress
-    of demo/server``. The reason is added if the policy's node reads it differently from the
-    documents. ``surely``: leave out policies whose effect is not known, or not documented."""
+    of demo/server``. If the node reads the policy differently from the documents, add the reason.
+    ``surely``: leave out policies whose effect is not known, or not documented."""
     lines = []
     for policy in policies:
         answers = [
@@ -126,10 +127,10 @@ def may_close(
     namespaces: Iterable[str],
     every: Iterable[tuple[Switches, ...]],
 ) -> bool:
-    """Return whether a policy could close any path of any pod in these namespaces, on a node of any
-    of these columns.
+    """Return whether a policy could close any path of any pod in these namespaces, on a node with
+    any of these columns (ways of reading policies).
 
-    Nothing else about the pods is known.
+    Nothing but the namespace is known of the pods.
     """
     every = list(every)
     ways = [
@@ -144,9 +145,10 @@ def may_close(
 def ways_between(
     ends: Mapping[str, End], source: Workload, target: Target, protocol: str
 ) -> Iterator[tuple[str, Way]]:
-    """Yield the path in each direction at each end, by the name of that end.
+    """Yield the path in each direction at each end, with the name of that end.
 
-    Only the policies of its HostEndpoint apply to a node, and a node always reaches its own pods.
+    For a node, only policies that apply to its HostEndpoint count, and a node always reaches its
+    own pods.
     """
     name = protocol or target.protocol.upper()
     here = ends[source.uid]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of the cluster that may decide a path: which exist, who owns them, and what they excuse.
+"""Policies of the cluster that may decide a path: which exist, who owns them, what they excuse.
 
 A foreign policy excuses a result only if it selects an end of the path, in that direction, and
 could give the result. It does not excuse the result if the same path behaved differently under the
@@ -46,10 +46,10 @@ from conformance.policy.oracle.policies import DIRECTIONS
 from conformance.policy.oracle.switches import PROMISE, Switch, Switches, columns
 
 RECENTLY = 120.0
-"""s. How long a deleted policy may still explain results; Felix never takes longer than this."""
+"""s. How long a deleted policy may still explain results. Felix never takes longer than this."""
 FRESH = 3.0
-"""s. How long an answer about policies that were added or removed is reused, as long as the run's
-own policies stay the same."""
+"""s. How long an answer about policies that were added or removed is used again, as long as the
+run's own policies stay the same."""
 
 Path = tuple[Workload, Target, str]
 """Source, target and protocol."""
@@ -57,7 +57,7 @@ Path = tuple[Workload, Target, str]
 
 @dataclass
 class ForeignPolicies:
-    """The policies of other owners on a cluster, named and judged for a worker."""
+    """The policies of other owners on a cluster, named and judged for one worker."""
 
     kube: Kube
     changes: Changes
@@ -72,11 +72,11 @@ class ForeignPolicies:
     _open: Sequence[Path] = ()
     """Paths that the test observed to be open before it made any policy."""
     _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
-    """For the version at which a search began: the time of the search, and the policies that were
-    added or removed since this version."""
+    """Maps the version at which a search began to the time of the search, and to the policies that
+    were added or removed since this version."""
     _is_current: bool | None = None
-    """True: :meth:`look` returns the newest snapshot again. False: it reads anew once. None: it
-    always reads anew."""
+    """True: :meth:`look` returns the newest snapshot again. False: it reads once more. None: it
+    reads at each call."""
     _resolvers: list[Target] | None = None
     """The cluster's DNS pods behind their Service; None: they were not read since the newest look.
     """
@@ -94,7 +94,7 @@ class ForeignPolicies:
             return self._newest
         is_own = own_objects(self.changes.run, self.changes.uids)
         self._snapshots.append(read(self.kube, time.monotonic(), is_own))
-        # so that the worker's own objects are read anew, too
+        # a new comparison, so that the worker's own objects are read again, too
         self._interference = Interference(self.kube, self.changes)
         self._resolvers = None
         self._is_current = None if self._is_current is None else True
@@ -104,7 +104,8 @@ class ForeignPolicies:
     def one_look(self) -> Iterator[None]:
         """Read the policies, and the objects that they select, at most once in this block.
 
-        A failure may affect thousands of paths, and each path would read them again.
+        A failure may affect thousands of paths. Without this block, the policies would be read
+        again for each path.
         """
         self._is_current = False
         try:
@@ -117,8 +118,8 @@ class ForeignPolicies:
         self._removed[label] = time.monotonic()
 
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
-        """Return the names of the policies that may select a pod, of policies that could not be
-        read, and of policies deleted just now.
+        """Return the names of policies that may select a pod, of policies that could not be read,
+        and of policies that were deleted just now.
 
         A name looks like ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
         """
@@ -148,12 +149,12 @@ class ForeignPolicies:
         at: Side = "both",
         lasting: bool = False,
     ) -> str:
-        """Return which foreign policies could cause what was observed on a path; empty: none.
+        """Describe the foreign policies that could cause the result of a path; empty: none.
 
-        ``times``: a policy counts if a snapshot since the first attempt has it, even if it is gone
-        or edited by now, but not if it existed when the path behaved otherwise. ``at``: the end at
-        which policies count. ``lasting``: only policies that existed before the first attempt and
-        still exist, by the newest snapshot.
+        ``times``: a policy counts if a snapshot since the first attempt has it, even if it was
+        deleted or edited since then. It does not count if it existed when the path had another
+        result. ``at``: the end at which policies count. ``lasting``: count only policies that
+        existed before the first attempt and are in the newest snapshot.
         """
         snapshot = self._newest if lasting and self._snapshots else self.look()
         path = self._path(source, target, observed, protocol, at)
@@ -175,14 +176,16 @@ class ForeignPolicies:
     def explains(
         self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
     ) -> bool:
-        """Return whether a policy that existed before and still exists explains a closed path."""
+        """Return whether a closed path is explained by a policy that existed before the first
+        attempt and still exists."""
         snapshot = self._newest
         path = self._path(source, target, "closed", protocol, "both")
         givers = self._givers(path, snapshot, times, lasting=True) if snapshot.foreign else []
         return bool(path.describe(givers))
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
-        """Return which policy closes a path by a defect that the test is about; empty: none."""
+        """Describe the policy that closes a path by a defect that the test is about; empty:
+        none."""
         if not any(switch.since and switch.claim in self._claims for switch in Switch):
             return ""
         path = self._path(source, target, "closed", protocol, "both")
@@ -198,13 +201,13 @@ class ForeignPolicies:
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return which of these policies could cause what was observed on a path; empty: none."""
+        """Describe those of these policies that could cause the result of a path; empty: none."""
         self.look()
         return self._path(source, target, observed, protocol, at).describe(policies)
 
     def forecloses(self, ways: Sequence[Path]) -> list[str]:
-        """Return for each path the foreign policies that certainly close it. The text is empty if
-        there are none, or if another policy may open the path.
+        """Return for each path a text about the foreign policies that certainly close it. The text
+        is empty if there are none, or if another policy may open the path.
 
         This uses the newest snapshot, and confirms its result by another snapshot.
         """
@@ -215,7 +218,7 @@ class ForeignPolicies:
 
     def _closing(self, snapshot: Snapshot, paths: Sequence[Path]) -> list[str]:
         pods = [pod for source, target, _ in paths for pod in (source, *target.backends)]
-        # in the usual case, this needs no request to the cluster
+        # usually this decides, and needs no request to the cluster
         every = {self._columns(pod) for pod in pods}
         if not may_close(snapshot.foreign, {pod.namespace for pod in pods}, every):
             return [""] * len(paths)
@@ -230,7 +233,7 @@ class ForeignPolicies:
     def _path(
         self, source: Workload, target: Target, observed: Observed, protocol: str, at: Side
     ) -> ObservedPath:
-        """Describe a path; it includes the cluster's DNS if the target has only a name."""
+        """Describe a path. If the target has only a name, include the cluster's DNS."""
         targets = [target] if target.host or target.backends else [target, *self._dns()]
         ends = partial(self._ends, claims=self._claims)
         return ObservedPath(source, targets, observed, protocol, at, ends)
@@ -238,8 +241,8 @@ class ForeignPolicies:
     def _givers(
         self, path: ObservedPath, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the candidates, without the policies that would also have closed other paths of
-        the same pods which stayed open."""
+        """Return the candidates. Leave out policies that would also have closed other paths of the
+        same pods, although these paths stayed open."""
         candidates = self._candidates(snapshot, times, lasting=lasting)
         pods = {pod.uid for pod in path.pods}
         beside = [
@@ -261,8 +264,8 @@ class ForeignPolicies:
     def _candidates(
         self, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the foreign policies observed so far, without the policies under which the path
-        once had the opposite result."""
+        """Return the foreign policies observed so far. Leave out policies under which the path once
+        had the opposite result."""
         snapshots = [snapshot]
         if times.since and not lasting:
             snapshots += [past for past in self._snapshots if past.at >= times.since]
@@ -289,8 +292,8 @@ class ForeignPolicies:
         }
 
     def _by_labels(self, path: ObservedPath, snapshot: Snapshot) -> str:
-        """Describe policies that could cause the result only because a pod's namespace has got
-        other labels."""
+        """Describe policies that could cause the result only because other users changed the labels
+        of a pod's namespace."""
         if not self._interference.relabelled(pod.namespace for pod in path.pods):
             return ""
         before = path.ways_between(self._ends(path.pods, as_made=True))
@@ -303,11 +306,11 @@ class ForeignPolicies:
         return f"since somebody changed labels of its namespace {by}" if by else ""
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
-        """Return foreign policies that were created or changed since a path was first tried, or
-        since this worker changed a policy of its own.
+        """Return foreign policies that were created or changed since the first attempt on a path,
+        or since this worker changed a policy of its own.
 
-        A policy that was created and deleted between two snapshots is in neither, so the API server
-        is asked for the events in between.
+        A policy that was created and deleted between two snapshots is in neither of them. Therefore
+        the API server is asked for the events in between.
         """
         before = self._until(since)
         version = self._newest_version(before)
@@ -344,7 +347,7 @@ class ForeignPolicies:
         is_own = own_objects(self.changes.run, self.changes.uids)
         api, kind = served
         found: dict[str, Obj] = {}
-        # the API server may have forgotten the version, or refuse this user
+        # the API server may no longer know the version, or may refuse this user
         with suppress(SuiteError):
             for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
                 obj = event["object"]

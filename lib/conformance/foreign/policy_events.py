@@ -23,19 +23,19 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 VERBS = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
 NOTHING = "metadata.name=no-such-object"
-"""A field selector that selects nothing: a list with it is made only to learn the version."""
+"""A field selector that selects nothing. A list with it serves only to learn the version."""
 
 
 @dataclass
 class PolicyEvents:
-    """A recorder of foreign policies, and of objects that were added or removed, for one namespace
-    of a run."""
+    """Records foreign policies, and objects that were added or removed, for one namespace of a
+    run."""
 
     kube: Kube
     run: Ownership
     namespace: str
-    """The namespace with the pods that the policies may select; other workers' namespaces begin
-    with it."""
+    """The namespace with the pods that the policies may select. The names of other workers'
+    namespaces begin with it."""
     is_over: Callable[[], bool]
     """Returns whether the run has begun to remove its own policies."""
     seconds: float
@@ -44,11 +44,11 @@ class PolicyEvents:
     """Pods and Services that were added or removed, each with the time (``time.monotonic``)."""
     edits: list[Edit] = field(default_factory=list)
     _policies: dict[str, tuple[str, Obj]] = field(default_factory=dict)
-    """Map each uid to the kind and the policy."""
+    """Maps each uid to the policy's kind and the policy."""
 
     def kinds(self) -> list[tuple[str, str]]:
-        """Return API and kind of all served policies, of the objects that change their effect, of
-        pods and of Services."""
+        """Return API and kind of all served policies, of Tiers (which change their effect), of pods
+        and of Services."""
         kinds = ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
         calico = calico_api(self.kube)
         served = {kind: (api, kind) for api, kind in reversed(admin_kinds(self.kube))}
@@ -106,7 +106,7 @@ class PolicyEvents:
             self.events.append((time.monotonic(), text))
 
     def _record_interference(self, policy: Obj, text: str) -> None:
-        """Record that somebody edited or deleted a policy, if it is the run's own."""
+        """Record that another user edited or deleted a policy, if the policy is the run's own."""
         is_here = str(policy["metadata"].get("namespace")).startswith(self.namespace)
         if is_here and self.run.owns(policy) and not self.is_over():
             what = f"{text} by somebody's doing"

@@ -23,11 +23,11 @@ from conformance.policy.oracle.world import SERVICE_LABEL, NetworkSet, World
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""The APIs of Calico, of which the first that is served is read."""
+"""The APIs of Calico. The first of them that is served is read."""
 DISCOVERY = "discovery.k8s.io/v1"
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
 DECIDING = ("NetworkPolicy", "GlobalNetworkPolicy", *ADMIN_KINDS)
-"""Kinds of policies that decide."""
+"""Kinds of policies that decide about traffic."""
 SETS = ("GlobalNetworkSet", "NetworkSet")
 BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
 """Fields of a rule's source or destination that select by labels."""
@@ -42,7 +42,8 @@ ADMIN_TIERS = {
 }
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
 FIRST = -1.0
-"""The order that is assumed for a tier without a known order; the tier may come before all others.
+"""The order that is assumed for a tier whose order is not known, since it may come before all
+others.
 """
 STAGED = ("StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy")
 """Kinds of policies that decide nothing according to the documents, but decide on Windows in some
@@ -64,8 +65,8 @@ class Snapshot:
     kinds: tuple[tuple[str, str], ...] = ()
     """API and kind of the served policies."""
     hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Map each node to the labels of its HostEndpoint, through which policies apply to the node
-    itself. Most clusters have none."""
+    """Maps each node to the labels of its HostEndpoint, through which policies apply to the node
+    itself. Most clusters have no HostEndpoints."""
 
     @property
     def foreign(self) -> tuple[ForeignPolicy, ...]:
@@ -74,8 +75,8 @@ class Snapshot:
 
 
 def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
-    """Read every kind of policy that the cluster serves, staged policies too: Windows enforces
-    them."""
+    """Read every kind of policy that the cluster serves, including staged policies, since Windows
+    enforces them."""
     calico = calico_api(kube)
     reader = _Reader(kube, calico)
     kinds = [
@@ -101,7 +102,7 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
 
 
 def calico_api(kube: Kube) -> str:
-    """Return the API at which Calico's policies are read; empty if none is served."""
+    """Return the API at which Calico's policies are read; empty if no such API is served."""
     return next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), "")
 
 
@@ -126,8 +127,8 @@ def spec_of(obj: Obj) -> Obj:
 
 
 def own_objects(run: Ownership, uids: Container[str] = ()) -> Callable[[Obj], bool]:
-    """Return a function that recognises a run's own objects: this worker's by uid, those of the
-    run's other workers by labels."""
+    """Return a function that recognises a run's own objects: objects of this worker by uid, objects
+    of the run's other workers by labels."""
 
     def is_own(obj: Obj) -> bool:
         return str(obj["metadata"].get("uid") or "") in uids or (
@@ -180,11 +181,11 @@ def policy_in_event(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
 
 @dataclass
 class _Reader:
-    """Reads what decides paths on a cluster, and records what cannot be read."""
+    """Reads the objects that decide about paths on a cluster, and records which cannot be read."""
 
     kube: Kube
     calico: str
-    """The API of Calico's policies; empty if none is served."""
+    """The API of Calico's policies; empty if no such API is served."""
     unread: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
     """The cluster's resourceVersion at each list that was read."""
@@ -216,9 +217,9 @@ class _Reader:
         return [item for kind in SETS for item in self.listed(self.calico, kind)]
 
     def completed(self, policy: ForeignPolicy) -> ForeignPolicy:
-        """Return a policy with the network sets that its rules may select, and with the members of
-        the Services that they name, if these can be read: a change of these objects changes the
-        policy."""
+        """Return a policy with the network sets that its rules may select, and the members of the
+        Services that its rules name, if these can be read. Thus a change of these objects counts as
+        a change of the policy."""
         if _chooses_by_labels(policy):
             policy = _with_sets(policy, self.sets)
         for service in _services(policy):
@@ -253,8 +254,8 @@ class _Reader:
 
 
 def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
-    """Return a HostEndpoint without a profile in the form of a policy: it denies all traffic of its
-    node that no policy allows."""
+    """Return a HostEndpoint without a profile in the form of a policy. This policy denies all
+    traffic of the node that no other policy allows."""
     return replace(
         policy_of(api, "HostEndpoint", endpoint, {}),
         namespace=f"node {spec_of(endpoint).get('node')}",
@@ -297,15 +298,15 @@ def _with_members(
 
 
 def _with_sets(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
-    """Return a policy with the network sets that its rules may select: a change of a set changes
-    the policy."""
+    """Return a policy with the network sets that its rules may select, so that a change of a set
+    counts as a change of the policy."""
     versions = [str(item["metadata"].get("resourceVersion")) for item in sets]
     read = tuple(_set_of(item) for item in sets)
     return replace(policy, sets=read, version="/".join([policy.version, *versions]))
 
 
 def _set_of(item: Obj) -> NetworkSet:
-    """Return a network set; an unreadable set may have any address and label."""
+    """Return a network set. An unreadable set may have any address and label."""
     space = item["metadata"].get("namespace")
     known = labels.of_network_set(item, {} if space else None)
     of_namespace: labels.Labels | None = None if space else {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The access rules that Felix must give HNS for a Windows pod, by all policies of the cluster.
+"""The access rules that Felix must give HNS for a Windows pod, according to all policies of the
+cluster.
 
-Policies of other owners count like the run's own: Felix renders them together.
+Policies of other owners count like the run's own, since Felix renders all of them together.
 """
 
 import re
@@ -43,11 +44,11 @@ class WindowsLists:
         self._facts = facts
 
     def expected(self, pod: Workload) -> list[tuple[HnsRule, ...]]:
-        """Return the lists that a pod may have by the cluster's present objects: one with the known
-        defects of Calico's release, and one without them, since a patch may have corrected these.
+        """Return two lists that a pod may have according to the cluster's present objects: with and
+        without the known defects of Calico's release, since a patch may have corrected them.
 
-        Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
-        known here.
+        Raise MissingCapability if Calico's release is not known, or if a policy that may select the
+        pod cannot be read.
         """
         try:
             oracle, own, minor = self._read(pod)
@@ -59,8 +60,8 @@ class WindowsLists:
             ) from None
 
     def by_defects(self, pod: Workload) -> dict[str, tuple[HnsRule, ...]]:
-        """Map the effect of each set of the release's known defects to the list that it produces,
-        the smallest sets first."""
+        """Map each set of the release's known defects, described by its effect, to the list that it
+        produces, the smallest sets first."""
         oracle, own, minor = self._read(pod)
         return {
             "; ".join(f"{each.claim}, {each.statement}" for each in defects): acl_list(
@@ -84,7 +85,7 @@ class WindowsLists:
         return oracle, own, (int(release[1]), int(release[2]))
 
     def _around(self) -> Iterator[Obj]:
-        """Yield all objects, other than policies, that the meaning of policies depends on."""
+        """Yield all objects, other than policies, on which the meaning of policies depends."""
         calico = calico_api(self._kube)
         for api, kind in (*AROUND, *[(calico, kind) for kind in SETS if calico]):
             yield from self._listed(api, kind)
@@ -94,8 +95,8 @@ class WindowsLists:
         return self._listed(calico, "Tier") if calico else ()
 
     def _policies(self, own: Pod) -> Iterator[Obj]:
-        """Yield the policies, except those that cannot be read and certainly do not select the
-        pod."""
+        """Yield the policies. Leave out policies that cannot be read and certainly do not select
+        the pod."""
         calico = calico_api(self._kube)
         kinds = [
             (KUBERNETES, "NetworkPolicy"),

@@ -20,7 +20,7 @@ from conformance.kube.manifest import dump
 from conformance.printing import say
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
-"""Matches a Job's name; it is short enough for the suffix that Kubernetes appends for its pod."""
+"""Matches a Job's name that is short enough for the suffix that Kubernetes appends for its pod."""
 
 
 def run(given: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -149,5 +149,5 @@ COMMANDS = {
     "hold": (_hold_options, _hold),
     "merge": (_merge_options, _merge),
 }
-"""Map each command to the function that adds its options, and to the function that carries it out
+"""Maps each command to the function that adds its options, and to the function that carries it out
 and returns the exit code."""

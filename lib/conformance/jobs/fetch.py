@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetches the results of a run inside the cluster: waits for its judge, and copies its archive. One
-file is written, whole or not at all. Nothing is unpacked, since the archive was written in a pod,
-so its contents are only treated as data."""
+file is written, whole or not at all. The archive was written in a pod. Therefore it is not
+unpacked, and its contents are only treated as data."""
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ SILENCE = 600.0
 """s. The longest wait for data. Packing the results of many nodes takes time."""
 ENDS_WITHIN = 60.0
 MOST = 2 << 30
-"""bytes. The most that an archive may have; a whole run has 6 MB."""
+"""bytes. The maximum size of an archive. A whole run has 6 MB."""
 NAME = re.compile(r"[\w.-]{1,100}\.zip")
 NO_REPORT = 7
 UNUSABLE = 4
@@ -51,7 +51,7 @@ class Judged:
     pod: str
     code: int
     reason: str
-    """Kubernetes' reason, such as ``OOMKilled``; empty: it ended by itself."""
+    """Kubernetes' reason, such as ``OOMKilled``; empty if the judge ended by itself."""
 
 
 @dataclass(eq=False)
@@ -66,7 +66,7 @@ class Fetch:
 
     def judged(self, within: float) -> Judged:
         """Wait until the judge has ended. Raise ClusterUnusable if there is no pod of the Job,
-        EnvironmentBroken if it has not ended in time."""
+        EnvironmentBroken if the judge has not ended in time."""
         where = f"Job {RUNNER_NAMESPACE}/{self.job}"
         there = until(
             self._pod,
@@ -151,7 +151,8 @@ class Fetch:
         return max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
 
     def _observed(self) -> tuple[Obj | None, dict[str, Any] | None]:
-        """Return the pod, and the judge's terminated state once it has one; print what is new."""
+        """Return the pod, and the judge's terminated state if it has ended; print each new
+        state."""
         pod = self._pod()
         for status in list_at(pod, "status", "containerStatuses"):
             if status.get("name") == JUDGE:
@@ -171,8 +172,8 @@ class Fetch:
 
 
 def archive(received: Iterator[bytes | ExecEnd]) -> tuple[dict[str, Any], bytes]:
-    """Return the head and the content of the archive that a holder sent, after comparing it with
-    its length and SHA-256. Raise EnvironmentBroken."""
+    """Return the head and the content of the archive that a holder sent, after a check of its
+    length and SHA-256. Raise EnvironmentBroken."""
     head: dict[str, Any] = {}
     body = bytearray()
     for line in received:
@@ -231,10 +232,11 @@ def first_line_of(text: str) -> str:
 
 
 def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[str], None]) -> int:
-    """Wait, take the archive, let the holder end; return the judge's exit code.
+    """Wait for the judge, take the archive, and let the holder end. Return the judge's exit code.
 
-    Without a report the holder stays, so that the user can look at it. If the holder cannot be
-    ended, or ends before its command, no verdict changes. Raise SuiteError (fetch again), OSError.
+    Without a report the holder stays, so that the user can look at the folder of results. If the
+    holder cannot be ended, or ends before its command, no verdict changes. Raise SuiteError (the
+    user can fetch again), OSError.
     """
     one = Fetch(kube, job, tell)
     judged = one.judged(minutes * 60)

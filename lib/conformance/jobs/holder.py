@@ -23,17 +23,17 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 TAKEN = ".fetched"
 """The file in the folder of results whose existence lets the holder end."""
 KEPT_FOR = 24 * 3600.0
-"""s. The time for which results are kept, counted from the report, or from the holder's start if
-there is no report."""
+"""s. How long results are kept after the report was written, or after the holder's start if there
+is no report."""
 LOOK_EVERY = 2.0
 BYTES_A_LINE = 48 * 1024
-"""bytes. The data in a line; a multiple of 3, so that the lines of base64 can be joined."""
+"""bytes. The data in a line. It is a multiple of 3, so that the lines of base64 can be joined."""
 END = b"end"
 
 
 def hold(results: Path, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Wait until the results are fetched, or for 24 hours; SIGTERM ends it at once."""
-    # process 1 would otherwise ignore SIGTERM
+    """Wait until the results are fetched, or for 24 hours; SIGTERM ends the wait at once."""
+    # without a handler, process 1 would ignore SIGTERM
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     begin = time.time()
 
@@ -53,7 +53,7 @@ def hold(results: Path, clock: Clock = SYSTEM_CLOCK) -> None:
 
 
 def release(results: Path) -> None:
-    """Let the holder of a folder end."""
+    """Let the holder of this folder end."""
     results.mkdir(parents=True, exist_ok=True)
     (results / TAKEN).touch()
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One report of several runs of one cluster: of different areas, nodes or days, or of the parts of
-a run (``--shard``).
+"""One report for several runs on the same cluster: runs of different areas, nodes or days, or the
+parts of a run (``--shard``).
 
-Tests are merged as in a rerun: the worse decision counts. Claim verdicts are computed anew.
+Tests are merged as in a rerun: the worse decision counts. The verdicts of claims are computed
+again.
 """
 
 import itertools
@@ -33,9 +34,9 @@ ATTACHMENTS = "attachments"
 
 
 def merge(given: Sequence[Path], folder: Path) -> int:
-    """Write the merged report into a new folder; return the exit code that one run would have.
+    """Write the merged report into a new folder. Return the exit code that one run would have.
 
-    Raise UsageProblem, before anything is written, if these are not reports of one cluster.
+    Raise UsageProblem, before anything is written, if these reports are not of one cluster.
     """
     reports = sorted(map(read, given), key=lambda report: str(report.run["started"]))
     newest = reports[-1]
@@ -65,7 +66,7 @@ def merge(given: Sequence[Path], folder: Path) -> int:
 
 
 def _differences(newest: Report, report: Report) -> Iterator[str]:
-    """Yield why two reports are not of one cluster in one state; nothing if they are."""
+    """Yield the reasons why two reports are not of one cluster in one state; none if they are."""
     theirs = str(report.suite.get("catalog") or "")
     if report.schema == "1" or not again.uid(report) or report.facts is None:
         yield f"{report.where} does not name its cluster"
@@ -142,7 +143,7 @@ def _claims(
 
 
 def _selection(reports: Sequence[Report]) -> str:
-    """Return which parts of a run are missing, and what quick runs selected; empty: no part is
+    """Return which parts of a run are missing, and what quick runs selected. Empty: no part is
     missing, and no run was quick."""
     parts: dict[str, set[str]] = {}
     others = []
@@ -160,7 +161,7 @@ def _selection(reports: Sequence[Report]) -> str:
 
 
 def _cut_short(reports: Sequence[Report], tests: Sequence[TestOutcome]) -> str:
-    """Return why a run did not get to its end, unless another run made up for it."""
+    """Return why a run ended early, unless other runs have made up for it."""
     left = {test.test for test in tests if not test.ran or test.verdict is ClaimVerdict.NOT_RUN}
     for report in reports:
         theirs = {
@@ -192,8 +193,8 @@ def _dates(reports: Sequence[Report]) -> dict[str, str]:
 
 
 def _all(reports: Sequence[Report], name: str, *, of_run: bool = False) -> dict[str, str]:
-    """Return the entries of a named part of the reports; if reports differ in an entry, the newest
-    counts."""
+    """Return the entries of a named part of the reports. If reports differ in an entry, the newest
+    report counts."""
     found: dict[str, str] = {}
     for report in reports:
         found |= (report.run if of_run else report.plain).get(name) or {}
@@ -201,8 +202,8 @@ def _all(reports: Sequence[Report], name: str, *, of_run: bool = False) -> dict[
 
 
 def _facts(reports: Sequence[Report]) -> Facts:
-    """Return the newest facts. Facts that are unknown there come from an earlier run, if it knows
-    them."""
+    """Return the newest facts. A fact that is unknown there is taken from an earlier run, if that
+    run knows it."""
     found: Facts | None = None
     for facts in (report.facts for report in reports if report.facts):
         if found is None:
@@ -233,8 +234,8 @@ def _filled(newer: T, older: T) -> T:
 
 
 def _attachments(report: Report, folder: Path) -> dict[str, list[str]]:
-    """Copy the files that the tests of a run have left; return their places below the merged
-    report's folder, by test."""
+    """Copy the files that the tests of a run have left. Return, by test, the files' places below
+    the merged report's folder."""
     where = Path(report.where).parent
     name = str(report.run["id"])
     if (where / ATTACHMENTS).is_dir():

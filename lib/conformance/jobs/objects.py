@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects of a run inside the cluster: its namespace, its user with roles, and its Job.
 
-The Job's pod has two containers of one image: ``judge`` runs the suite, ``holder`` keeps the
-results until ``calico-conformance fetch`` has them.
+The Job's pod has two containers of one image: ``judge`` runs the suite, and ``holder`` keeps the
+results until ``calico-conformance fetch`` has fetched them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +20,19 @@ RESTRICTED = {
     f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
 }
 USER = 65532
-"""The user of the image, which owns nothing in it."""
+"""The user id of the image's user, who owns no file in the image."""
 GRACE = 600
 """s. The time for an interrupted run to restore its changes, such as a drained node or a VNI."""
 JUDGE = "judge"
 HOLDER = "holder"
 RESULTS = "/results/$(POD_NAME)"
-"""The folder of the run's results; kubelets fill in the Job's name, so that a volume may have the
-results of several Jobs."""
+"""The folder of the run's results. Kubelets fill in the name of the Job's pod, so that a volume may
+have the results of several Jobs."""
 FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
-"""Options that name a file of the user; the Job gets a copy."""
+"""Options that name a file of the user. The Job gets a copy of the file."""
 MOST = 900_000
-"""bytes. The most that the user's files may have in all: a ConfigMap holds 1 MiB."""
+"""bytes. The maximum size of all the user's files together: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
 """Options that the Job sets itself."""
 KEPT = {
@@ -41,8 +41,8 @@ KEPT = {
     "sidecar.istio.io/inject": "false",
     "linkerd.io/inject": "disabled",
 }
-"""The annotations that the suite's pods have, too: no controller moves the pod, or adds a container
-that does not end."""
+"""Annotations that the suite's pods have, too. They keep controllers from moving the pod, or from
+adding a container that does not end."""
 ENVIRONMENT = {
     "CALICO_CONFORMANCE_NODE": "spec.nodeName",
     "CALICO_CONFORMANCE_POD_IP": "status.podIP",
@@ -58,19 +58,19 @@ class Wanted:
     name: str = "conformance"
     role: str = runner.ROLES[0]
     beside: Sequence[str] = ()
-    """Further roles."""
+    """Roles that are added to the user's role."""
     prefix: str = ""
     """The prefix of prepared namespaces (``--namespaces-prefix``); empty: the run makes its own."""
     workers: int = 2
     volume: str = ""
-    """The claim of the volume for the results; empty: the results are deleted with the pod."""
+    """The name of the volume claim for the results; empty: the results are deleted with the pod."""
     node: str = ""
     """The node to run on; empty: any Linux node."""
     pull_secrets: Sequence[str] = ()
     options: Sequence[str] = ()
     """The options of the run."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Map the name of each file that the run reads to its text."""
+    """Maps the name of each file that the run reads to its text."""
 
 
 def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -130,9 +130,9 @@ def objects(wanted: Wanted) -> Iterator[Obj]:
 def _job(wanted: Wanted, account: str) -> Obj:
     """Return the Job.
 
-    Its pod is never repeated, whatever the judge's exit code: a second pod would repeat what the
-    first has decided, or disrupt again what the first could not restore. podReplacementPolicy also
-    keeps Kubernetes from starting a pod while another is being deleted.
+    Its pod is never replaced by a second pod, whatever the judge's exit code. A second pod would
+    repeat what the first pod has decided, or disrupt again what the first pod could not restore.
+    podReplacementPolicy also keeps Kubernetes from starting a pod while another is being deleted.
     """
     never_again = {
         "action": "FailJob",

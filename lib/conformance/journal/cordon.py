@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner of a cordon: a run marks each node that it cordons, and lifts no cordon but its own."""
+"""The owner of a cordon: a run marks each node that it cordons, and lifts only its own cordons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ LIFTED: Mapping[str, Any] = {
 
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Return the patch. A patch that cordons a node also writes the run's name on it, for cases in
-    which the journal is missing."""
+    """Return the patch. If it cordons a node, it also writes the run's name on the node, since the
+    journal may be lost."""
     unschedulable = (
         (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
     )

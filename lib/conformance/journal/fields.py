@@ -11,7 +11,7 @@ from conformance.kube.client import Obj
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """The content of a field; an absent field differs from a null."""
+    """The content of a field. An absent field differs from a field that is null."""
 
     present: bool
     value: Any = None
@@ -32,8 +32,8 @@ class Field:
     ours: Content
     """The content after the change."""
     parents: int = 0
-    """The number of leading names of the path that existed as objects before; the other objects
-    were created with the field."""
+    """The number of leading names of the path that existed as objects before. The change created
+    the objects of the other names."""
 
     @property
     def label(self) -> str:

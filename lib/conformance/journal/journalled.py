@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes outside the run's own namespaces: written to the journal before they are made, and
-restored at the end."""
+"""Changes outside the run's own namespaces. They are written to the journal before they are made,
+and restored at the end."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,7 +26,8 @@ from conformance.model.change import ObjectRef
 class Journalled:
     """A test's changes outside the run's namespaces.
 
-    ``check`` is called before each change and raises if this run may not change anything any more.
+    ``check`` is called before each change, and raises an error if this run may make no further
+    change.
     """
 
     def __init__(
@@ -38,15 +39,15 @@ class Journalled:
         self._check = check
         self._keys: list[str] = []
         self._marked: dict[str, Entry] = {}
-        """Entries that may be closed, although their node may still have their mark."""
+        """Entries that may be closed, but whose nodes may still have their marks."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
         """Change fields of an object by a JSON merge patch; return the object as the server now has
         it.
 
-        Raise JournalRefused (a secret, or too big for the journal: nothing was changed),
-        EnvironmentBroken (there is no such object, or the API server accepted neither the entry nor
-        the change), LockLost.
+        Raise JournalRefused if the object is a secret, or the change is too big for the journal;
+        nothing was changed then. Raise EnvironmentBroken if there is no such object, or if the API
+        server accepted neither the entry nor the change. Raise LockLost.
         """
         _refuse_secret(target, "patch")
         current = read(self.changes.kube, target, within=self.journal.within)
@@ -81,8 +82,8 @@ class Journalled:
         return made or current
 
     def create(self, obj: Obj, why: str) -> Obj | None:
-        """Create an object outside the run's namespaces; restoring removes it. Raise as ``patch``
-        does."""
+        """Create an object outside the run's namespaces; restoring removes the object. Raise as
+        :meth:`patch` does."""
         target = reference(obj)
         _refuse_secret(target, "create")
         entry = self._write(self._entry("create", why, target))
@@ -99,7 +100,7 @@ class Journalled:
                 )
                 if not self.changes.run.owns(
                     found
-                ):  # otherwise an earlier try created it, and only the answer was lost
+                ):  # otherwise an earlier attempt created it, and only the answer was lost
                     raise
                 return found
 
@@ -108,8 +109,9 @@ class Journalled:
         return made
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
-        """Delete a pod that its controller makes anew. This is recorded and not restored. Raise
-        EnvironmentBroken for a pod without a controller, since nothing would make it anew."""
+        """Delete a pod that its controller creates again. The deletion is recorded, but not
+        restored. Raise EnvironmentBroken for a pod without a controller, since no other pod would
+        replace it."""
         found = read(self.changes.kube, target, within=self.journal.within)
         if found is None:
             raise EnvironmentBroken(
@@ -126,13 +128,13 @@ class Journalled:
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
-        """Record, before the act, that healer ``name`` must run with ``arguments`` unless the entry
-        is closed.
+        """Record a procedure before it begins: healer ``name`` must run with ``arguments`` unless
+        the entry is closed.
 
-        The node in ``arguments`` is marked first: an entry without a mark is not applied, and a
+        The node in ``arguments`` is marked first. An entry without a mark is not applied, and a
         mark without an entry shows that nothing had begun. Raise JournalRefused for an unknown
-        healer, since nobody could undo the procedure; EnvironmentBroken (no such node, or the API
-        server refused it), ApiRefused, LockLost.
+        healer, since nobody could undo the procedure. Raise EnvironmentBroken if there is no such
+        node or the API server refused the mark or entry. Raise ApiRefused, LockLost.
         """
         if name not in self.healers:
             raise JournalRefused(
@@ -165,8 +167,8 @@ class Journalled:
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
-        """Restore this process' changes, newest first, and remove its marks; harmless when
-        repeated."""
+        """Restore this process' changes, newest first, and remove its marks. Repetition does no
+        harm."""
         keys = self._keys
         marked = self._marked
         self._keys = []
@@ -196,14 +198,14 @@ class Journalled:
         return entry
 
     def _write(self, entry: Entry) -> Entry:
-        # before the write, which may succeed although its answer is lost
+        # the key first: the write may succeed although its answer is lost
         self._keys.append(entry.key)
         return self.journal.write(entry)
 
     def _act(self, entry: Entry, act: Callable[[], Obj | None]) -> Obj | None:
-        """Check that the change is still allowed, then make it, and retry after short outages.
+        """Check that the change is still allowed, then make it. Repeat it after short outages.
 
-        If it is not allowed, nothing was changed, and the entry is closed.
+        If the change is not allowed, nothing was changed, and the entry is closed.
         """
         try:
             self._check()

@@ -14,29 +14,29 @@ class Journalling(Protocol):
     """The part of the journal that disruptions need (``conformance.journal.Journalled``)."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Record the fields' values, then change them."""
+        """Record the present values of the fields, then change them."""
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
-        """Delete a pod that its controller makes anew."""
+        """Delete a pod that its controller creates again."""
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
         """Record, before the change, that the healer ``name`` must run; return the entry. If the
         entry is closed, the healer need not run."""
 
     def close(self, entry: Any) -> None:
-        """Mark an entry as healed."""
+        """Close an entry: its healer need not run."""
 
 
 class Plainly:
-    """Makes changes without an entry in the journal, for healers: the entry that they heal stays
-    open until the end."""
+    """Makes changes without entries in the journal. Healers use it, since the entry that they heal
+    stays open until the end."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Change fields. A node that is cordoned by this method has the run's mark, as if the
-        change had been recorded."""
+        """Change fields. A node that this method cordons gets the run's mark, as if the change had
+        been recorded."""
         found = self._changes.kube.find(
             target.api_version, target.kind, target.name, target.namespace
         )

@@ -2,11 +2,12 @@
 """The run lock: a coordination Lease that prevents two runs from disrupting one cluster at the same
 time.
 
-A run with exclusive tests holds it from its first such test to its last; a process that restores
-changes of dead runs holds it meanwhile. A run that finds the lock taken waits, and stops when this
-takes too long. A holder that does not renew the lock for the lease's duration counts as dead. The
-duration is measured on the observer's clock (as in client-go's leader election), so that clocks
-need not agree. A holder never counts as dead while one of its processes is known to live.
+A run with exclusive tests holds the lock from its first such test to its last. A process that
+restores changes of dead runs holds the lock while it does so. A run that finds the lock taken
+waits, and stops if this takes too long. A holder that does not renew the lock within the lease's
+duration counts as dead. The duration is measured on the observer's clock (as in client-go's leader
+election), so that clocks need not agree. A holder never counts as dead while one of its processes
+is known to live.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ RUN_LOCK = ObjectRef(
     api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE
 )
 RENEWALS = 4
-"""The number of renewals in the time after which a lease counts as stale: three may fail."""
+"""The number of renewals in the time after which a lease counts as stale. Three of them may
+fail."""
 
 
 LOCK_RIGHTS = tuple(
@@ -48,7 +50,7 @@ LOCK_RIGHTS = tuple(
     )
     for verb in ("get", "create", "update", "delete")
 )
-"""Rights that the lock requires; without them nothing exclusive is run."""
+"""Rights that the lock requires. Without them no exclusive test is run."""
 
 
 class RunLock:
@@ -67,18 +69,18 @@ class RunLock:
         life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Set up the lock. ``tell`` receives messages for everybody, ``progress`` the present wait
-        (``what: state``).
+        """Set up the lock. ``tell`` receives messages for all readers, ``progress`` the present
+        wait (``what: state``).
 
-        ``life`` returns the state of a lease's holder. If the holder is dead, the lock is taken at
-        once, although it is not stale yet. If it lives, even a stale lock is not taken (its workers
-        may go on after the renewing process was killed).
+        ``life`` returns the state of a lease's holder. From a dead holder, the lock is taken at
+        once, although it is not stale yet. From a living holder, even a stale lock is not taken:
+        its workers may go on after the process that renews the lock was killed.
         """
         self.kube = kube
         self.run = run
         self.timings = timings
         self.lost = ""
-        """How the lock was lost; empty if it was not."""
+        """How the lock was lost; empty if it was not lost."""
         self._changes = Changes(kube, run)
         self._tell = tell
         self._progress = progress
@@ -92,10 +94,10 @@ class RunLock:
         self._keeper: threading.Thread | None = None
 
     def acquire(self, *, patient: bool = True) -> None:
-        """Take the lock, and renew it from now on. Raise ClusterUnusable, which names the holder
-        and since when it holds the lock, or a missing right.
+        """Take the lock, and renew it from now on. Raise ClusterUnusable, which names a missing
+        right, or the holder and the time since when it holds the lock.
 
-        ``patient``: also wait for a holder that is known to live.
+        ``patient``: wait also for a holder that is known to live.
         """
         try:
             settled = until(
@@ -135,7 +137,7 @@ class RunLock:
             self._mine = self.check()
 
     def release(self) -> None:
-        """Release the lock; harmless if it is not held. An error is only reported, since the next
+        """Release the lock; do nothing if it is not held. An error is only reported, since the next
         run will find the lock stale.
         """
         self._stop.set()
@@ -156,9 +158,9 @@ class RunLock:
             self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
 
     def check(self) -> Obj:
-        """Return the lease, read anew, if this run holds it. Raise LockLost otherwise.
+        """Return the lease, read again, if this run holds it. Raise LockLost otherwise.
 
-        Without the lock this run may change nothing outside its own namespaces any more.
+        Without the lock, this run may make no further change outside its own namespaces.
         """
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
@@ -174,7 +176,7 @@ class RunLock:
         return found
 
     def _attempt(self) -> str | None:
-        """Take the lock if this is allowed and return None; else return its holder."""
+        """Take the lock if this is allowed, and return None; otherwise return its holder."""
         self._living = False
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
@@ -198,8 +200,8 @@ class RunLock:
 
     def _is_gone(self, found: Obj) -> bool:
         """Return whether the lease has no holder, a dead holder, or a holder that did not renew it
-        in time, by this process' own clock."""
-        # nobody holds it, or this run could not release it earlier
+        in time by this process' own clock."""
+        # no run holds the lease, or this run could not release it earlier
         if _holding(found) in ("", self.run.run):
             return True
         life = self._life(found)
@@ -318,12 +320,12 @@ def _holder(lease: Obj) -> str:
 
 
 def _holding(lease: Obj) -> str:
-    """Return the run that holds the lease; empty if none does."""
+    """Return the run that holds the lease; empty if no run does."""
     return _holder(lease).partition(" ")[0]
 
 
 def _on_its_way_out(refusal: ApiRefused) -> bool:
-    """Return whether the namespace is being deleted, which the last run to clean up does."""
+    """Return whether the namespace is being deleted. The last run that cleans up deletes it."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
     return refusal.forbidden and any(
         cause.get("reason") == "NamespaceTerminating" for cause in causes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests whether a run is alive. If possible, a lock file that all its processes hold proves it.
+"""Tests whether a run is alive. If possible, the proof is a lock file that all its processes hold.
 
-Everything that could outlive a run has an annotation with the path of the lock file and the
+Every object that could outlive a run has an annotation with the path of the lock file and the
 machine.
 """
 
@@ -22,9 +22,9 @@ _SEPARATOR = ":"
 _LOCK_FILE = re.compile(
     r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive"
 )
-"""Allowed paths: in the report folder of a run (``run.directory``), or in the folder that a
-restoring process creates.  No other path in an annotation is opened, since any user may have
-written it."""
+"""Matches the allowed paths: in the report folder of a run (``run.directory``), or in the folder
+that a restoring process creates.  No other path in an annotation is opened, since any user may have
+written the annotation."""
 
 
 class Life(enum.Enum):
@@ -36,13 +36,13 @@ class Life(enum.Enum):
 
 
 def sign(lock_file: Path) -> str:
-    """Return the annotation's value: this machine since its last start, and the lock file."""
+    """Return the annotation's value: this machine's present boot, and the lock file."""
     return f"{_boot()}{_SEPARATOR}{lock_file.resolve()}"
 
 
 def process(value: str) -> Life:
-    """Return the state by the lock file that an annotation names: if the lock is free, all
-    processes have died."""
+    """Return the state of a run by the lock file that an annotation names. If the lock is free, all
+    processes of the run have died."""
     boot, _, path = value.partition(_SEPARATOR)
     if not boot or boot != _boot():
         return Life.UNKNOWN
@@ -78,8 +78,8 @@ def of_maker(obj: Obj) -> Life:
 def of(objects: Iterable[Obj]) -> Life:
     """Return the state of a run by its objects.
 
-    No clock is compared: the clocks of the run's machine and this machine need not agree. Whether
-    a run of another machine still renews its lease can only be found by watching it.
+    No clock is compared, since the clocks of the run's machine and this machine need not agree.
+    Only a watch can show whether a run of another machine still renews its lease.
     """
     signs = {of_maker(obj) for obj in objects}
     return next((life for life in (Life.ALIVE, Life.DEAD) if life in signs), Life.UNKNOWN)

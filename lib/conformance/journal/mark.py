@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The marks that a run leaves on changed objects; an entry of its journal is applied only if they
+"""The marks that a run leaves on changed objects. An entry of its journal is applied only if they
 confirm it.
 
 The mark is an annotation of the changed object: the run, and a hash of the journal entry. It is
@@ -28,7 +28,7 @@ _ANNOTATIONS = ("metadata", "annotations")
 
 
 def with_mark(body: Any, entry: Entry) -> Any:
-    """Return an object, or a merge patch, that also leaves the entry's mark."""
+    """Return an object, or a merge patch, that also has the entry's mark."""
     return guard.merged(body, {"metadata": {"annotations": {entry.mark_name: entry.mark}}})
 
 
@@ -42,8 +42,8 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
-    """Return the fields of an object that hold this mark, with their content without the mark;
-    empty if it has no such mark."""
+    """Return the fields of an object that hold this mark, with the contents that restore them;
+    empty if the object has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
     fields = (
         [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)]
@@ -64,8 +64,8 @@ def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
 
 
 def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> bool:
-    """Remove a mark from an object, at the API through which it was changed; return False if it has
-    none."""
+    """Remove a mark from an object, at the API through which the object was changed. Return False
+    if the object has no such mark."""
     current = read(changes.kube, target, within=within) or {}
     fields = mark_fields(current, name)
     if fields:
@@ -81,8 +81,8 @@ def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> 
 def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
     """Return why an object does not confirm a journal entry; empty if it has the entry's own mark.
 
-    ``as_noted``: the object was read at the API in the entry, and not from Calico's storage, where
-    it has another uid.
+    ``as_noted``: the object was read at the API that the entry names, and not from Calico's
+    storage, where the object has another uid.
     """
     target = entry.target
     mark = annotations_of(current).get(entry.mark_name)
@@ -102,8 +102,8 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     """Return the reason why a journal entry must not be applied; empty if its change is in force
     as recorded.
 
-    The entry must fit the tables. The object must have the recorded uid, carry the entry's mark,
-    and hold the run's value. Raise ApiRefused, EnvironmentBroken.
+    The entry must fit the tables. The object must have the recorded uid and the entry's mark, and
+    hold the run's value. Raise ApiRefused, EnvironmentBroken.
     """
     target = entry.target
     why = refusal(entry)
@@ -131,8 +131,8 @@ def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
     """Return the place at which to read and restore an object: the recorded place, or Calico's
     storage if its API server is absent.
 
-    Raise EnvironmentBroken if the object is neither reached there nor stored where this suite could
-    write; ApiRefused.
+    Raise EnvironmentBroken if the object cannot be reached at the recorded place, and is not stored
+    where this suite could write. Raise ApiRefused.
     """
     why: object = f"{target.api_version} is not served"
     if kube.discovery.serves(target.api_version, target.kind):

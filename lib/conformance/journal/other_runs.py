@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open changes of other living runs. Such a change may explain a lost path, and nothing else.
-Nothing is read while all paths are as expected. A journal that cannot be read, or a run without an
+"""Open changes of other living runs. Such a change may explain a lost path, and nothing else. If
+all paths are as expected, no journal is read. A journal that cannot be read, or a run without an
 open change, excuses nothing."""
 
 import time
@@ -27,7 +27,7 @@ LOOK_EVERY = 1.0
 class OtherRuns:
     """The changes of other runs on one cluster.
 
-    Open changes are remembered, since a change may end just before it is searched for.
+    Open changes are remembered, since a change may end just before the journals are read.
     """
 
     exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run lists what runs have left)"
@@ -41,23 +41,23 @@ class OtherRuns:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Set up the record of changes. ``doubt`` returns why an entry must not be applied; empty
-        if it may."""
+        if it may be applied."""
         self._kube = kube
         self._run = run
         self._doubt = doubt
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
-        """Map the run and the key of an entry to its journal, and to the time when it was last
-        found open (``time.monotonic``)."""
+        """Maps run and key of each entry to the time when it was last found open
+        (``time.monotonic``), its journal, and the entry."""
         self._is_current: bool | None = None
-        """True: :meth:`look` reads nothing again. False: it reads once more. None: it always reads
-        anew."""
+        """True: :meth:`look` reads nothing again. False: it reads once more. None: it reads at each
+        call."""
         self._living: dict[str, bool] = {}
-        """Map each run that was checked since the newest look to whether it lives."""
+        """Maps each run that was checked since the last read to whether it lives."""
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
-        """Read journals and leases at most once in a block that asks about many paths."""
+        """Read journals and leases at most once in a block that needs them for many paths."""
         self._is_current = False
         try:
             yield
@@ -81,9 +81,10 @@ class OtherRuns:
                             self._seen[run, entry.key] = (now, journal, entry)
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Return which living run's change may have lost a path between these nodes; empty: none.
+        """Describe a living run's change that may have cut off a path between these nodes; empty:
+        none.
 
-        ``since``: when the path was tried first (``time.monotonic``); None: now.
+        ``since``: the time of the first attempt on the path (``time.monotonic``); None: now.
         """
         across = len(set(nodes)) > 1
         return self._first(
@@ -91,7 +92,7 @@ class OtherRuns:
         )
 
     def of_vni(self) -> str:
-        """Return which living run has given nodes another VNI; empty: none."""
+        """Describe the change of a living run that has given nodes another VNI; empty: none."""
         return self._first(_is_vni, None)
 
     def _first(self, fits: Callable[[Entry], bool], since: float | None) -> str:
@@ -115,8 +116,8 @@ class OtherRuns:
         return ""
 
     def _lives(self, run: str, journal: Obj) -> bool:
-        """Return whether a run lives. For a run on another machine, this is whether it renews or
-        releases its run lock."""
+        """Return whether a run lives. A run on another machine lives if it renews or releases its
+        run lock."""
         lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:

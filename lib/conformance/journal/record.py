@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change in the form of the journal, with everything that a process without other knowledge of
-the run needs to restore it.
+"""A change in the form of the journal. It has everything that a process needs to restore the change
+without other knowledge of the run.
 """
 
 import hashlib
@@ -29,21 +29,21 @@ class Entry:
     """The run that made the change. Empty: an earlier release of the suite made it, and left no
     mark."""
     state: EntryState = "intended"
-    """``intended``: written before the change, which may or may not have been made; ``closed``:
+    """``intended``: written before the change, which may or may not have been made. ``closed``:
     nothing needs to be restored."""
     target: ObjectRef | None = None
     """The changed object; for a procedure its node."""
     uid: str = ""
-    """The uid of the target; the uid of a created object is known only afterwards, or never."""
+    """The uid of the target. The uid of a created object is known only afterwards, or never."""
     resource_version: str = ""
     """The version of the object before the change; for reports."""
     fields: tuple[Field, ...] = ()
     """The fields that a patch changes."""
     procedure: str = ""
-    """The name of the healer that undoes it."""
+    """The name of the healer that undoes the procedure."""
     arguments: dict[str, Any] = field(default_factory=dict)
     at: str = ""
-    """The time when it was written, in UTC."""
+    """The time when the entry was written, in UTC."""
     worker: str = ""
 
     @property
@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def mark(self) -> str:
-        """Return the annotation's value: the run, and a hash of everything that restoring uses."""
+        """Return the annotation's value: the run, and a hash of all data that restoring uses."""
         uid = "" if self.act == "create" else self.uid
         acted_on = replace(
             self, why="", state="intended", uid=uid, resource_version="", at="", worker=""
@@ -80,7 +80,7 @@ class Entry:
 
 
 def dump(entry: Entry, *, sort_keys: bool = False) -> str:
-    """Return the entry in the form in which the ConfigMap has it."""
+    """Return the entry as text, as the ConfigMap contains it."""
     return json.dumps(to_plain(entry), separators=(",", ":"), sort_keys=sort_keys)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protection of secrets in the journal: a field that cannot be recorded cannot be restored, so it
-may not be changed."""
+"""Protection of secrets in the journal. A secret must not be recorded, and a field that is not
+recorded cannot be restored. Therefore a field with a secret may not be changed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class JournalRefused(SuiteError):
 
 
 def secret_fields(value: Any, at: str = "") -> Iterator[str]:
-    """Yield the fields with a name that marks a secret (environment variables included)."""
+    """Yield the fields with a name that marks a secret, including environment variables."""
     if isinstance(value, Mapping):
         variable = value.get("name")
         if (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of everything that the suite may restore: every kind, field, range and procedure that it
-changes.
+"""The table of everything that the suite may change and restore: every kind, field, range and
+procedure.
 
-Anybody who may write ConfigMaps in the suite's namespace can write a journal. An entry that does
+Any user who may write ConfigMaps in the suite's namespace can write a journal. An entry that does
 not fit this table is never applied, and the suite makes no change that does not fit it. A new
 disruption begins with a row here.
 """
@@ -50,7 +50,7 @@ class Row:
     arguments: str = r"\{\}"
     """The arguments of a procedure."""
     by_hand: str = ""
-    """The command that undoes it; empty: a patch of its fields."""
+    """The command that undoes the change; empty: a patch of the fields."""
 
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -150,8 +150,8 @@ def by_hand(entry: Entry) -> str:
 
 
 def _target(entry: Entry) -> ObjectRef | None:
-    """Return the object of an entry; earlier releases named a procedure's node only in its
-    arguments."""
+    """Return the object of an entry. Entries of earlier releases name a procedure's node only in
+    the arguments."""
     node = entry.arguments.get("node")
     old = (
         None
@@ -186,14 +186,14 @@ def _row(entry: Entry) -> Row | None:
 
 
 def _fits(field: Field, row: Row) -> bool:
-    """Check that a field is one of the row's, with values that the suite finds and writes."""
+    """Return whether a field is one of the row's fields, with contents that the row allows."""
     before = _text(field.before)
     ours = _text(field.ours)
     forms = row.fields.get(field.path)
     if forms is None or not 0 <= field.parents < len(field.path):
         return False
     if field.path[:3] == _TEMPLATE and _VARIABLE.sub("VNI", before) != _VARIABLE.sub("VNI", ours):
-        return False  # containers differ in more than the VNI
+        return False  # the change affects more than the VNI of containers
     return _matches(forms[0], before) and _matches(forms[1], ours)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restores journalled changes: newest first, each field only while it holds the run's value, and
-verifies the result.
+"""Restores journalled changes, newest first. Each field is restored only while it holds the run's
+value, and the result is verified.
 
 An entry is applied only if the suite makes such changes (``restorable``) and the object confirms it
 (``mark``).
@@ -25,8 +25,8 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
-"""Map the name of a procedure to the function that undoes it, given the run that began it and its
-arguments. The function raises if it fails."""
+"""Maps the name of a procedure to the function that undoes it. The function receives the run that
+began the procedure and the procedure's arguments, and raises an error if it fails."""
 CONFLICTS = 5
 """The number of attempts to restore a field whose object may change at the same time."""
 
@@ -37,14 +37,15 @@ class Outcome(enum.StrEnum):
     RESTORED = "restored"
     UNCHANGED = "nothing to restore"
     CONFLICT = "conflict"
-    """Another user has changed it since, so it is left as it is."""
+    """Another user has changed the object since, so it is left as it is."""
     REFUSED = "refused"
-    """Only the journal claims that a run of this suite made the change, so it is left as it is."""
+    """Only the journal claims that a run of this suite made the change, so the object is left as it
+    is."""
     FAILED = "not restored"
 
 
 NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED, Outcome.REFUSED)
-"""Outcomes after which the cluster is not as it was, if a run of this suite wrote the entry."""
+"""Outcomes after which the cluster is not restored, if a run of this suite wrote the entry."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ def restore(
     only: Callable[[Entry], bool] = lambda entry: True,
     marked: Sequence[Entry] = (),
 ) -> list[Restored]:
-    """Restore every open entry (``only``: entries for which it returns true), newest first; close
-    entries for which nothing is left to do. ``marked``: entries that may be closed although their
-    nodes may still have the mark.
+    """Restore every open entry for which ``only`` returns true, newest first. Close entries for
+    which nothing is left to do. ``marked``: entries that may be closed, but whose nodes may still
+    have the mark.
 
-    Safe to repeat: restored values are recognised.
+    This is safe to repeat, since restored values are recognised.
     """
     restorer = _Restorer(journal, changes, healers)
     entries = [
@@ -96,10 +97,10 @@ class _Restorer:
     healers: Healers
 
     def restore(self, entry: Entry, *, is_over: bool = False) -> Restored:
-        """Restore one entry. An error is reported, not raised, so that the other entries are
-        restored nevertheless.
+        """Restore one entry. An error is reported, not raised, so that the other entries are still
+        restored.
 
-        ``is_over``: the procedure had not begun, or is over; only its mark may be left.
+        ``is_over``: the procedure had not begun, or is over, so at most its mark is left.
         """
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched,
@@ -156,7 +157,7 @@ class _Restorer:
         )
 
     def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
-        """Restore the fields; return False if the object was changed or deleted in between."""
+        """Restore the fields. Return False if the object was changed or deleted in between."""
         patch = putting_back(fields, current)
         patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
         try:
@@ -250,7 +251,7 @@ class _Restorer:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except Exception as error:  # a broken healer must not prevent the others from running
+        except Exception as error:  # a broken healer must not stop the other healers
             return Restored(
                 entry,
                 Outcome.FAILED,
@@ -260,7 +261,7 @@ class _Restorer:
         return Restored(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _refused(self, entry: Entry, why: str) -> Restored:
-        """Leave an entry and its object alone, and report how to deal with both by hand."""
+        """Leave an entry and its object alone, and report how to deal with both of them by hand."""
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
         todo = f"no run of this suite wrote that; remove it: {forget}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats requests that must succeed although the API server has short outages, within a
-deadline."""
+"""Repeats requests, within a deadline, that must succeed although the API server has short
+outages."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,8 +23,8 @@ def retry(
 ) -> T:
     """Return the result of ``act``, which must be safe to do twice.
 
-    Raise EnvironmentBroken if the API server did not accept it for ``within`` seconds, ApiRefused
-    at once if the refusal is final.
+    Raise EnvironmentBroken if the API server did not accept the request within ``within`` seconds.
+    Raise ApiRefused at once if a refusal is final.
     """
     results: list[T] = []
 
@@ -33,7 +33,7 @@ def retry(
         try:
             results.append(act())
         except ApiGone:
-            raise  # this run has given the API server up; the next run restores
+            raise  # this run has given up the API server; the next run restores
         except (ApiUnreachable, ApiRefused) as error:
             if isinstance(error, ApiRefused) and error.code < 500 and error.code != 429:
                 raise
@@ -57,7 +57,7 @@ def retry(
 
 
 def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:
-    """Return an object's present state; None if there is none. Raise as :func:`retry` does."""
+    """Return an object's present state; None if it does not exist. Raise as :func:`retry` does."""
     return retry(
         lambda: kube.find(target.api_version, target.kind, target.name, target.namespace),
         within=within,

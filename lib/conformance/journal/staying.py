@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes the effects of a change that could not be undone, by its journal entry alone."""
+"""Describes the effects of a change that could not be undone, from its journal entry alone."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from conformance.journal.record import Entry
 from conformance.journal.redaction import redacted
 
 SHOWN = 120
-"""The number of characters of a value that a message shows."""
+"""The maximum number of characters of a value in a message."""
 
 
 def described(entry: Entry) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ConfigMap that holds a run's journal: one data key per entry, so that no process writes
-over another's."""
+"""The ConfigMap that holds a run's journal. It has one data key per entry, so that no process
+overwrites the entries of another process."""
 
 import datetime
 import json
@@ -51,8 +51,8 @@ class Journal:
         memory: Path | None = None,
         describe: Callable[[str], object] | None = None,
     ) -> None:
-        """Set up the journal. ``describe``: in a dry run, receives a line for each entry, and none
-        is written."""
+        """Set up the journal. ``describe``: given in a dry run; receives a line for each entry, and
+        no entry is written."""
         self.kube = kube
         self.run = run
         self.within = within
@@ -80,8 +80,8 @@ class Journal:
     def write(self, entry: Entry) -> Entry:
         """Write an entry, new or changed.
 
-        Raise JournalRefused if it does not fit (nothing was written), EnvironmentBroken if the API
-        server did not accept it.
+        Raise JournalRefused if the entry does not fit into the journal (nothing was written),
+        EnvironmentBroken if the API server did not accept it.
         """
         if not entry.at:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -90,7 +90,7 @@ class Journal:
             if entry.state == "intended":
                 self._describe(f"journal: {described(entry)}")
             return entry
-        # a procedure's node still has its mark
+        # a closed procedure is not over yet: its node still has its mark
         is_over = not entry.open and entry.act != "procedure"
         if entry.state != "intended":  # the change was made or restored, even if this write fails
             self._remember(entry, is_over=is_over)
@@ -103,8 +103,8 @@ class Journal:
         return entry
 
     def _remember(self, entry: Entry, *, is_over: bool = False) -> None:
-        """Store an entry in memory. ``is_over``: nothing of the entry is left, not even its
-        mark."""
+        """Store an entry in the copy in memory. ``is_over``: nothing of the entry is left, not even
+        its mark, so remove it from the copy."""
         self._mine[entry.key] = entry
         if self._memory is None:
             return
@@ -124,8 +124,8 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Record that an entry leaves nothing to restore; then remove a procedure's mark from its
-        node."""
+        """Record that an entry leaves nothing to restore. Then, for a procedure, remove the mark
+        from its node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:
             unmark(self._changes, entry.target, entry.mark_name, within=self.within)
@@ -133,7 +133,8 @@ class Journal:
 
     @property
     def has_memory(self) -> bool:
-        """Return whether the copy in memory holds an entry: a change, or a mark on a node."""
+        """Return whether the copy in memory has any entry, which means a change, or a mark on a
+        node."""
         return self._memory is not None and any(self._memory.glob("*.json"))
 
     def _put(self, entry: Entry) -> None:
@@ -167,14 +168,14 @@ class Journal:
             self._changes.create(body, "the journal of this run", foreign=True)
         except (
             ApiRefused
-        ) as refusal:  # another worker created it, or this one did and the answer was lost
+        ) as refusal:  # another worker created it, or this worker did and the answer was lost
             if not refusal.already_exists:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
     def entries(self, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
-        """Return all entries in the order of writing; if the API server does not answer, the open
-        entries in memory.
+        """Return all entries in the order of writing. If the API server does not answer, return the
+        open entries of the copy in memory.
 
         Unreadable entries: see :func:`entries_of`.
         """
@@ -190,7 +191,7 @@ class Journal:
         return entries_of(found, unreadable) if found else []
 
     def remove(self) -> None:
-        """Remove the journal if no entry is open; the next write makes it anew."""
+        """Remove the journal if no entry is open. The next write creates it again."""
 
         def attempt() -> None:
             found = self.kube.find(

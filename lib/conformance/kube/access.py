@@ -31,8 +31,9 @@ from conformance.kube.kubeconfig import Chosen, choose
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 RENEWED_EVERY = 60.0
-"""s. The interval of checks of a source when its credentials end within SOON. Credentials that are
-valid for no longer than this are renewed once they have ended, or are refused."""
+"""s. The interval between two reads of the source while the credentials end within SOON.
+Credentials that are valid for no longer than this are renewed once they have ended or are
+refused."""
 SOON = 300.0
 """s. Credentials that end within this time are renewed, as in the official client."""
 RETRIED_EVERY = 5.0
@@ -40,7 +41,7 @@ RETRIED_EVERY = 5.0
 
 
 class Renewal:
-    """Keeps a configuration's credentials fresh, from their source."""
+    """Renews the credentials in a configuration from their source."""
 
     def __init__(self, source: Source, configuration: Any, ends: datetime | None) -> None:
         self.problem = ""
@@ -51,19 +52,20 @@ class Renewal:
         self._looked = time.monotonic()
 
     def due(self) -> bool:
-        """Return whether the credentials end so soon that the source must be read again."""
+        """Return whether the source must be read again because the credentials end soon or have
+        ended."""
         if self._ends is None:
             return False
         age = time.monotonic() - self._looked
         left = (self._ends - datetime.now(UTC)).total_seconds()
         if left > 0:
             return left < SOON and age >= RENEWED_EVERY
-        # the credentials ended after the last look, or it is time to try again
+        # the credentials ended after the last read, or it is time for another attempt
         return -left < age or age >= RETRIED_EVERY
 
     def renew(self) -> bool:
-        """Read the credentials from their source. If that fails, the old credentials stay, and
-        ``problem`` has the reason. Return whether it succeeded."""
+        """Read the credentials from their source, and return whether this succeeded. After a
+        failure the old credentials stay, and ``problem`` has the reason."""
         self._looked = time.monotonic()
         try:
             credential = self._source.read()
@@ -78,8 +80,8 @@ class Renewal:
 
 @dataclass(frozen=True)
 class Access:
-    """The access to a cluster. ``configuration`` is the official client's; ``where`` is how
-    messages name the access."""
+    """The access to a cluster. ``configuration`` is the official client's configuration; ``where``
+    is the name of the access in messages."""
 
     where: str
     server: str
@@ -88,8 +90,8 @@ class Access:
     renewal: Renewal | None = field(default=None, repr=False)
     """None if new credentials cannot be obtained."""
     ends: datetime | None = None
-    """When its token or client certificate ends, if this can be read from it and nothing renews
-    it."""
+    """The end of the token or client certificate. None if neither shows its end, or if the
+    credentials are renewed."""
     impersonation: Sequence[tuple[str, str]] = ()
     """Headers by which each request is made in the name of another user (kubeconfig's ``as``)."""
     namespace: str = ""
@@ -124,7 +126,7 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     try:
         found = _access(chosen)
         if chosen.server.startswith("https:"):
-            # fails here, since the error of TLS would not name the file
+            # open the file now: an error of TLS would not name it
             Path(found.configuration.ssl_ca_cert or os.devnull).open("rb").close()
             tls(found.configuration)  # an unusable certificate is an error before any contact
     except (ssl.SSLError, OSError) as error:
@@ -157,7 +159,7 @@ def _access(chosen: Chosen) -> Access:
 
 def _configuration(chosen: Chosen) -> Any:
     """Return the official client's configuration for a cluster, still without credentials."""
-    import urllib3  # slow to import, as what follows: only when a cluster is used
+    import urllib3  # both imports are slow: only when a cluster is used
     from kubernetes.client.configuration import Configuration
 
     configuration = Configuration()
@@ -184,8 +186,8 @@ def _take(configuration: Any, credential: Credential) -> None:
     """Put credentials into a configuration. If a client's key is in no file of the user, ``tls``
     becomes a TLS context with the key.
 
-    Files that the user named are left to the client, which reads them for each connection, since
-    they may be renewed. Raise ssl.SSLError and OSError if one cannot be used.
+    Files that the user named may be renewed, so the client reads them for each connection. Raise
+    ssl.SSLError and OSError if a file or key cannot be used.
     """
     if credential.key and not configuration.cert_file:
         configuration.tls = tls(configuration, credential)

@@ -52,8 +52,11 @@ def danger(change: Change, run: Ownership) -> str:
 
 
 def _pool(change: Change, run: Ownership) -> str:
-    """Return why a change of a pool is refused. Empty: it is the run's own pool, and gives out no
-    address, or the pool's addresses stay with their nodes."""
+    """Return why a change of an IP pool is refused.
+
+    Empty: the addresses of the pool stay with their nodes, or the pool is the run's own and gives
+    out no address.
+    """
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     if change.verb == "patch" and spec in ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"}):
         return ""
@@ -73,8 +76,8 @@ def _pool(change: Change, run: Ownership) -> str:
 
 
 def _leaves_pools(change: Change) -> bool:
-    """Return whether a change of the operator's Installation is a merge patch that leaves its pools
-    as they are."""
+    """Return whether a change of the operator's Installation is a merge patch that does not change
+    its pools."""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     network = spec.get("calicoNetwork", {}) if isinstance(spec, Mapping) else None
     return change.verb == "patch" and isinstance(network, Mapping) and "ipPools" not in network

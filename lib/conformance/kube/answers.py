@@ -3,7 +3,7 @@
 gateway's.
 
 A hostile or broken server costs the suite a limited time and a limited memory: :func:`bound` puts a
-deadline on everything that a connection receives, :func:`body` counts bytes as they are unpacked.
+deadline on all data that a connection receives, :func:`body` counts bytes while it unpacks them.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from conformance import printing
 from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
-"""bytes. The most that one answer may have, unpacked, or one event of a watch."""
+"""bytes. The largest unpacked answer, or event of a watch, that is accepted."""
 LINE = 16 << 20
-"""bytes. The most that one line of a command's output may have."""
+"""bytes. The longest line of a command's output that is accepted."""
 CHUNK = 65536
 NAMED = frozenset({"metadata", "status", "message", "reason", "note"})
 """Fields of an object, or of an event, that contain names and conditions."""
 NAME = re.compile(r"[!-.0-~]{1,253}")
 LONGEST = 200
-"""The maximum number of characters of a name that breaks Kubernetes' rules."""
+"""The maximum length of a name that breaks Kubernetes' rules; the rest is cut off."""
 TEXTS = ("annotations", "managedFields")
-"""Fields of an object's metadata that are free texts, or that are never printed."""
+"""Fields of an object's metadata that may have several lines, or that are never printed."""
 _calling = threading.local()
 
 
@@ -173,8 +173,8 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
 def _with_names_in_lines(answer: Any) -> Any:
     """Return an answer in which each name, label and condition of its objects is one line.
 
-    Messages contain them, and no text that a node or a tenant writes there may look like a line of
-    the suite's own.
+    Messages contain these texts. No text of a node or a tenant may look like a line of the suite's
+    own.
     """
     if not isinstance(answer, dict):
         return answer
@@ -205,7 +205,7 @@ def _make_part_of_paths(meta: dict[str, Any]) -> None:
 
 
 def page(data: bytes, request: str) -> dict[str, Any]:
-    """Return a page of a list. Raise NoApiServer as :func:`document` and :func:`demand_name` do."""
+    """Return a page of a list. Raise NoApiServer if it is no JSON object or an item has no name."""
     found: dict[str, Any] = document(data, request, "items")
     items = found["items"] or ()
     for item in items if isinstance(items, list | tuple) else [str(items)]:

@@ -120,8 +120,8 @@ class Changes:
                 raise
 
     def _patch(self, one: str, body: Any) -> Any:
-        """Send a JSON patch (a list), or a merge patch, which is repeated unless it names a
-        version."""
+        """Send a JSON patch (a list) or a merge patch. After an error that may pass, a merge patch
+        is sent again unless it names a resourceVersion."""
         kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
         same = isinstance(body, dict) and "resourceVersion" not in mapping_at(body, "metadata")
         return self.kube.request(
@@ -146,8 +146,8 @@ class Changes:
         )
 
     def _create(self, collection: str, one: str, body: Obj) -> Any:
-        """Create an object. After a server error the request is repeated, and the earlier request
-        may have created the object.
+        """Create an object. After a server error the request is repeated; if the earlier request
+        has created the object, return that object.
         """
         try:
             return self.kube.request("POST", collection, query=MANAGER, body=body, repeat=True)
@@ -163,8 +163,8 @@ class Changes:
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> Any:
         """Create an object of Calico's API server, or replace it if this run created it before.
 
-        Its server-side apply answers 404 to objects that do not exist on v3.32.0
-        (projectcalico/calico#12841), and it takes no YAML up to v3.21 (projectcalico/calico#4959).
+        That API server's server-side apply answers 404 to objects that do not exist on v3.32.0
+        (projectcalico/calico#12841), and takes no YAML up to v3.21 (projectcalico/calico#4959).
         """
         target = change.target
         try:
@@ -244,8 +244,8 @@ class Changes:
     def eviction_refusal(self, target: ObjectRef) -> str:
         """Return why a pod may not be evicted now, in the server's wording; empty if it may.
 
-        The request is an eviction that the server only pretends to carry out (``dryRun=All``), but
-        which budgets decide about; a dry run of the suite sends nothing. Raise ApiRefused,
+        The request is an eviction with ``dryRun=All``: the server checks the disruption budgets,
+        but evicts nothing. A dry run of the suite sends no request. Raise ApiRefused,
         ApiUnreachable.
         """
         if self.dry_run:
@@ -272,8 +272,8 @@ class Changes:
         return ""
 
     def tried_patch(self, target: ObjectRef, patch: Obj) -> Obj | None:
-        """Return an object as the server would merge a patch into it (``dryRun=All``); the server
-        stores nothing. None: a dry run of the suite, which sends nothing. Raise ApiRefused,
+        """Return an object as the server would merge a patch into it; the server stores nothing
+        (``dryRun=All``). None: a dry run of the suite, which sends no request. Raise ApiRefused,
         ApiUnreachable."""
         if self.dry_run:
             return None

@@ -32,7 +32,7 @@ FRAME = 32768
 ANSWER = 64 << 20
 """bytes. The most that a command's whole output may have; for a stream, one message."""
 COULD_NOT_START = "the command did not start"
-"""Beginnings of reasons that another attempt cannot change, such as a missing program in the
+"""The beginning of reasons that another attempt cannot change, such as a missing program in the
 container."""
 NO_SUCH_PROGRAM = (
     "executable file not found", "cannot find the file specified", "cannot find the path specified",
@@ -42,14 +42,14 @@ NO_SUCH_PROGRAM = (
 """Texts of container runtimes (runc, hcsshim) for such failures, in lower case.
 
 Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the
-kubelet, so the error channel also reports a kubelet that does not answer, a proxy that is replaced
-and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
+kubelet. The error channel therefore also reports a kubelet that does not answer, a proxy that is
+replaced and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
-"""Beginnings of reasons that the pod's status soon explains: its container has ended, and may be
+"""The beginning of reasons that the pod's status soon explains: its container has ended, and may be
 started again."""
 BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
-"""Beginnings of reasons that are not about the command itself: kubelet, container runtime or a
+"""The beginning of reasons that are not about the command itself: kubelet, container runtime or a
 proxy failed."""
 
 
@@ -58,7 +58,7 @@ class ExecBroken(ProbeBroken):
 
     ``retryable``: another attempt may help (transport, overload); not when the command cannot start
     at all.  ``asked``: the API server had accepted the command, which may therefore have run.
-    ``unauthorized``: it did not accept the credentials.
+    ``unauthorized``: the API server did not accept the credentials.
     """
 
     def __init__(
@@ -151,8 +151,8 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
 
 
 def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
-    """Return the error for an exec that was answered by an HTTP status in place of a WebSocket.
-    It contains no secret."""
+    """Return the error for an exec that was answered by an HTTP status in place of a WebSocket. The
+    error contains no secret."""
     refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(
         f"{status}, no WebSocket", name
     )
@@ -172,8 +172,8 @@ def _cut(channel: Any) -> None:
 
 
 def _count(channel: Any) -> None:
-    """Count the bytes that a channel receives in its field ``received``. Raise TooMuch if there are
-    more than ANSWER.
+    """Keep the number of bytes that a channel has received in its field ``received``. Raise TooMuch
+    if it exceeds ANSWER.
 
     A reader of many messages sets ``received`` back to 0. The channel's field ``until`` is a moment
     of ``time.monotonic`` after which receiving times out.

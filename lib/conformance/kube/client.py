@@ -40,8 +40,8 @@ PAUSE = 0.25
 2 s."""
 UNAUTHORIZED = 10.0
 """s. If credentials that were accepted before are now refused, the request is repeated for this
-long, since a token webhook may be absent for a moment. Then the run ends, and every further request
-is tried once."""
+long, since a token webhook may be absent for a moment. After that the run ends, and every further
+request is attempted once."""
 
 
 class Kube(Connection):
@@ -94,8 +94,8 @@ class Kube(Connection):
         ApiUnreachable if no answer came (ApiGone: for too long, or the run was interrupted).
         ``repeat``: also repeat after transport errors and 5xx (default: for GET only); a number of
         seconds: after 5xx for no longer than that. 429 is always repeated, since nothing was done.
-        401 is repeated if the credentials were accepted before; if it lasts, the run ends, and
-        every further request is refused as 401 at once.
+        401 is repeated if the credentials were accepted before. If 401 lasts, the run ends, and
+        every further request that is answered 401 fails at once.
 
         ``parse``: makes another value of the answer's body; it receives the request's name, for
         raising ApiRefused.
@@ -159,9 +159,10 @@ class Kube(Connection):
             pause = min(2.0, pause * 2)
 
     def _refused(self, refusal: ApiRefused, asked: float, begin: float, within: float) -> "_Failed":
-        """Return whether a refused request may succeed if it is sent again.
+        """Return the failure of a refused request, and whether to send the request again.
 
-        It has been repeated since ``begin``, for at most ``within`` seconds.
+        ``asked``: the time of the last attempt. ``begin``: the time of the first attempt.
+        ``within``: the seconds for which attempts may go on.
         """
         if refusal.code in (502, 503, 504) and not refusal.status:
             # a gateway answers in the API server's place
@@ -169,7 +170,7 @@ class Kube(Connection):
         else:
             self.reach.answered()
         unauthorized = refusal.code == 401 and self._accepted
-        # A shorter refusal may come from a token webhook that is absent for a moment.
+        # A refusal that ends earlier may come from a token webhook that is absent for a moment.
         late = bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED
         return _Failed(
             refusal,
@@ -179,7 +180,7 @@ class Kube(Connection):
         )
 
     def _last(self, failed: "_Failed", tries: int, seconds: float) -> Exception:
-        """Return the error to raise for the last of several answers."""
+        """Return the error to raise when no further attempt is made."""
         error = failed.error
         if failed.dead:
             why = getattr(self.access.renewal, "problem", "")
@@ -220,20 +221,21 @@ class Kube(Connection):
         return lost
 
     def _patience(self, seconds: float | None = None) -> float:
-        """Return the seconds to wait for an answer (``seconds``: for the events of a watch)."""
+        """Return the seconds to wait for an answer; ``seconds``: for the events of a watch
+        instead."""
         return max(
             0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left)
         )
 
     def interrupt(self, seconds: float) -> None:
-        """Record the interruption: only this thread and new threads may send requests, for some
-        seconds; other watches end.
+        """Record that the run was interrupted: only this thread and new threads may send requests,
+        for some seconds. Open watches end.
 
         Takes no lock, since signal handlers call it.
         """
         self.reach.interrupt(seconds)
         for answer in list(self._watched):
-            with contextlib.suppress(Exception):  # the answer may just have ended
+            with contextlib.suppress(Exception):  # the watch may just have ended
                 answer.response.connection.sock.shutdown(socket.SHUT_RDWR)
 
     def changes_something(self, what: str) -> None:
@@ -333,8 +335,8 @@ class Kube(Connection):
     ) -> Iterator[Obj]:
         """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
 
-        The watch ends when the time is over or the server ends it; raise ApiRefused (410: list
-        again), ApiUnreachable.
+        The watch ends when the time is over or the server ends it. Raise ApiRefused (410: the
+        objects must be listed again), ApiUnreachable.
         """
         # a dependency of the official client
         from urllib3.exceptions import HTTPError, ReadTimeoutError
@@ -374,7 +376,7 @@ class Kube(Connection):
             answer.response.close()
 
     def _watch(self, name: str, url: str, seconds: float) -> Any:
-        """Return the open answer to a watch; None if none came in time. Raise ApiRefused and
+        """Return the open answer to a watch; None if no answer came in time. Raise ApiRefused and
         urllib3's errors."""
         from urllib3.exceptions import ReadTimeoutError  # a dependency of the official client
 
@@ -397,8 +399,8 @@ class Kube(Connection):
         previous: bool = False,
         head: int | None = None,
     ) -> str:
-        """Return a container's log: the last ``tail`` lines, at most ``since`` seconds old; of
-        these the first ``head`` bytes.
+        """Return a container's log: the last ``tail`` lines, at most ``since`` seconds old, and of
+        these lines the first ``head`` bytes.
         """
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def preload() -> None:
-    """Import slow libraries early, while the caller waits for something else."""
+    """Import slow libraries early, while the caller waits for another result."""
     import kubernetes.client.api_client
     import kubernetes.config  # noqa: F401
 
@@ -36,8 +36,8 @@ def user_agent(test: str = "") -> str:
 
 @functools.cache
 def _version() -> str:
-    """Return the package's version. It is read from a file, and therefore only once, since every
-    request carries it."""
+    """Return the package's version. Every request carries it, so it is read from its file only
+    once."""
     try:
         return metadata.version("calico-windows-conformance")
     except metadata.PackageNotFoundError:  # run from a source tree that was never installed
@@ -109,11 +109,12 @@ class Connection:
         """
         if self.access.renewal is None:
             return False
-        with self._lock:  # otherwise another thread has renewed them meanwhile
+        with self._lock:  # another thread may have renewed them meanwhile
             return self._authorization() != refused or self._renew(self.access.renewal)
 
     def _renew(self, renewal: Renewal) -> bool:
-        """Get new credentials, under the lock; with a new client certificate, connect anew."""
+        """Renew the credentials; the caller holds the lock. Reconnect for a new client
+        certificate."""
         renewed = renewal.renew()
         if self.access.configuration.tls:
             self._api = self._pools()
@@ -134,7 +135,7 @@ class Connection:
         from urllib3 import HTTPHeaderDict  # a dependency of the official client
 
         renewal = self.access.renewal
-        with self._lock:  # sources and hooks are not thread-safe
+        with self._lock:  # sources of credentials and hooks are not thread-safe
             if renewal and renewal.due():
                 self._renew(renewal)
             token = self._authorization()

@@ -2,8 +2,8 @@
 """The credentials of a kubeconfig's user, found in client-go's order.
 
 The user's own token, password or certificate comes first; then a credential plugin's output; then
-oidc's id-token. A source is read again when its credentials are due. Plugins get no standard
-input, since several processes of a run need their credentials.
+oidc's id-token. A source is read again when its credentials are due. Plugins get no standard input,
+since several processes of a run need their credentials.
 """
 
 import base64
@@ -70,7 +70,7 @@ class TokenFile:
 
     chosen: Chosen
     beside: Credential
-    """The kubeconfig's other credentials; its token counts if the file has none."""
+    """The kubeconfig's other credentials; their token is used if the file has no token."""
 
     def read(self) -> Credential:
         """Return the file's token."""
@@ -89,8 +89,8 @@ class TokenFile:
 
 
 def source_of(chosen: Chosen) -> "Source":
-    """Return the source of the credentials of a context's user; fixed credentials are their own
-    source.
+    """Return the source of the credentials of a context's user. Credentials that never change are
+    their own source.
 
     Raise UsageProblem for contradictions and removed auth-providers, as kubectl does.
     """
@@ -237,7 +237,8 @@ class Plugin:
         )
 
     def _clean(self, text: str) -> str:
-        """Return a text in one line, without the values that the kubeconfig gives the plugin."""
+        """Return a text in one line, without the values that the kubeconfig passes to the
+        plugin."""
         values = {*self._command()[1:], *self._own().values()}
         return _without(text, values.difference(_named(self._command()).split()))
 
@@ -259,7 +260,7 @@ def _named(command: Sequence[str]) -> str:
 
 
 def _without(text: str, values: Collection[str]) -> str:
-    """Return a text in one line, without secrets, these values and their parts."""
+    """Return a text in one line, without secrets, ``values`` and their parts."""
     ends = {
         end
         for value in values
@@ -287,9 +288,9 @@ def _cluster(chosen: Chosen) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Oidc:
-    """The auth-provider oidc: its id-token, and a new one from its issuer once the token has
-    expired. The official client makes that request; it verifies TLS by the authority that the
-    kubeconfig names, or else by this machine's authorities. Nothing is written into the kubeconfig.
+    """The auth-provider oidc: its id-token, and a new id-token from its issuer after expiry. The
+    official client requests the new token. It verifies TLS by the authority in the kubeconfig, or
+    else by this machine's authorities. Nothing is written into the kubeconfig.
     """
 
     chosen: Chosen
@@ -360,16 +361,15 @@ PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
 VALIDITY = re.compile(
     rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL
 )
-"""Matches a certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
-4.1.2.5)."""
+"""Matches a certificate's notBefore and notAfter in DER, the only place with two times in a row
+(RFC 5280, 4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
 """The number of digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are
 20xx."""
 
 
 def end_of(token: str) -> datetime | None:
-    """Return when a token expires, if it is a JSON Web Token (RFC 7519) with an end; None
-    otherwise."""
+    """Return when a token expires. None if it is no JSON Web Token (RFC 7519), or has no end."""
     try:
         body = token.split(".")[1]
         return datetime.fromtimestamp(
@@ -380,8 +380,8 @@ def end_of(token: str) -> datetime | None:
 
 
 def end_of_certificate(pem: bytes) -> datetime | None:
-    """Return when a client certificate ends (``notAfter``, RFC 5280), by the first certificate in
-    the PEM text.
+    """Return when a client certificate ends (``notAfter``, RFC 5280), read from the first
+    certificate in the PEM text.
 
     None: there is no certificate, or its end cannot be read.
     """

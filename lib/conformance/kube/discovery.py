@@ -11,8 +11,8 @@ from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
 AGGREGATED = 3.0
-"""s. How long a listed group is requested again if its server does not answer. The cluster is
-usable without this group, so other reads get more time."""
+"""s. How long the request for a listed group is repeated if the group's server does not answer. The
+cluster is usable without this group, so other reads get more time."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Discovery:
         self._versions: tuple[str, ...] | None = None
         self._kinds: dict[str, dict[str, Resource]] = {}
         self.away: dict[str, str] = {}
-        """Map each group-version that is listed, but whose server does not answer, to the error."""
+        """Maps each group-version that is listed, but whose server does not answer, to the
+        error."""
 
     def refresh(self) -> None:
         """Forget everything: groups may have been installed or removed."""
@@ -96,8 +97,8 @@ class Discovery:
         }
 
     def _resources(self, prefix: str) -> Any:
-        """Read the contents of a listed group. If the API server itself is in trouble, wait as long
-        as for every read."""
+        """Read the contents of a listed group. If the API server itself fails, wait for it as long
+        as any read does; if only the group's server fails, at most AGGREGATED seconds."""
         try:
             return self._read(prefix, repeat=AGGREGATED)
         except ApiRefused as refusal:

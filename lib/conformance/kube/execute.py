@@ -75,7 +75,7 @@ def run(
             channel.shutdown()
         code, lost = channels.exit_status(bytes(received[channels.ERROR]))
         retryable = retryable and channels.COULD_NOT_START not in lost
-        # Once the status has arrived, it does not matter how the connection ended.
+        # If the status has arrived, it does not matter how the connection ended.
         problem = (problem or lost) if code is None else ""
     except ExecBroken as broken:
         problem = str(broken)

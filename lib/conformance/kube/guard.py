@@ -41,8 +41,8 @@ def check(
 ) -> None:
     """Raise GuardRefused unless the change stays inside the run.
 
-    ``current`` is the object as it is, for patches: the merged result is judged. ``own``: the
-    namespace of the pod that the run itself is in; empty: it is in none.
+    ``current`` is the present object, for patches: the merged result is judged. ``own``: the
+    namespace of the pod that the run itself is in; empty: the run is in no pod.
     """
     problem = (
         _outside_prefix(change, run)
@@ -89,8 +89,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why a change affects something outside the run without declaring this; empty if it
-    does not. The change is of a kind that is not GUARDED."""
+    """Return why a change of a kind that is not GUARDED affects something outside the run without
+    declaring this; empty if it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
@@ -163,8 +163,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
 
 
 def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    """Return whether a Calico selector can only match the run: proved from its structure; False if
-    it cannot be parsed."""
+    """Return whether the structure of a Calico selector proves that it can only match the run;
+    False if the selector cannot be parsed."""
 
     def within(key: str, values: frozenset[str]) -> bool:
         return bool(values) and all(_ours(key, value, keys, run) for value in values)
@@ -176,8 +176,8 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
 
     limiting = Meaning[bool](
         everything=False,
-        any_of=all,  # ``a || b`` limits when both do
-        all_of=any,  # ``a && b`` limits when either does
+        any_of=all,  # ``a || b`` limits if a and b limit
+        all_of=any,  # ``a && b`` limits if a or b limits
         negated=lambda part: False,
         has=lambda key: False,
         within=within,
@@ -193,5 +193,5 @@ def _ours(
     key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False
 ) -> bool:
     """Return whether all namespaces of that name, or with that prefix, belong to the run, and none
-    to its standing watch."""
+    of them to its standing watch."""
     return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

@@ -35,7 +35,7 @@ TYPES = {
 """Fields of a user that are not text."""
 AUTHORITY = "certificate-authority"
 INNER = {"contexts": "context", "clusters": "cluster", "users": "user"}
-"""The field of an entry that holds its content, by the list that holds the entry."""
+"""Maps each list of a kubeconfig to the field of its entries that has their content."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Chosen:
 
     @property
     def where(self) -> str:
-        """Return the context in the words of messages."""
+        """Return the text by which messages name the context."""
         return f"kubeconfig {self.files}, context {self.context}"
 
     def decoded(self, key: str) -> bytes:
@@ -142,12 +142,12 @@ def _server(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
 
 
 def _has(entry: Mapping[str, Any], field: str) -> bool:
-    """Return whether an entry has a file or its data."""
+    """Return whether an entry names a file, or contains the file's data."""
     return bool(entry.get(field) or entry.get(f"{field}-data"))
 
 
 def _mistyped(given: Mapping[str, Any]) -> list[str]:
-    """Return, in words, the fields of a user's entry that have the wrong type."""
+    """Return descriptions of the fields of a user's entry that have the wrong type."""
     flat = {**given}
     for key in ("exec", "auth-provider", EXTRA):
         inner = given.get(key)
@@ -199,8 +199,8 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _by_name(
     parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the contents of all entries of one kind, by name. If several files have the name, the
-    first file counts, as with kubectl."""
+    """Return the contents of all entries of one kind, by name. If several files have an entry of
+    that name, the first file counts, as with kubectl."""
     found: dict[str, dict[str, Any]] = {}
     for part, path in zip(parts, files, strict=True):
         entries = part.get(kind) or []
@@ -217,7 +217,8 @@ def _by_name(
 
 
 def _resolved(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return an entry's content without empty fields, its paths absolute, from ``path``'s folder.
+    """Return an entry's content without empty fields. Its paths become absolute, from ``path``'s
+    folder.
 
     A credential plugin's command is a path if it has a slash; else it is searched for in PATH.
     """

@@ -17,8 +17,8 @@ _SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_SAFE):  # type: ignore[misc]
-    """A dumper that quotes ``y`` and ``n``, which kubectl's reader takes for Booleans and PyYAML
-    does not."""
+    """A dumper that quotes ``y`` and ``n``: kubectl's reader takes them for Booleans, PyYAML does
+    not."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
@@ -38,8 +38,8 @@ def load(path: Path) -> list[Obj]:
 
 
 def read(path: Path) -> list[Any]:
-    """Return the documents of a YAML file, in order, whatever they are.  Raise UsageProblem with
-    file and line."""
+    """Return the documents of a YAML file, in order, of any type.  Raise UsageProblem with file and
+    line."""
     try:
         return parsed(path.read_bytes(), str(path))
     except OSError as error:
@@ -69,7 +69,7 @@ def parsed(data: bytes, where: str) -> list[Any]:
         hint = " (a template: render it first, as `helm template` does)" if "{{" in text else ""
         raise UsageProblem(f"manifest {where}{line}: {why}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError) as error:
-        # such as a date or a number that Python cannot represent
+        # the cause may be a date or a number that Python cannot represent
         raise UsageProblem(f"manifest {where}: {str(error).partition(chr(10))[0]}") from None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a Node: readiness, the pods that it takes, and the reason why it takes no others.
+"""The state of a Node: readiness, whether it takes new pods, and the reason why not.
 
 Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node
 administration".
@@ -18,13 +18,13 @@ TAINTS = (
 )
 """Taints of nodes that are down, or are shutting down."""
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-"""The taint of a cordoned node. The scheduler acts as if a cordoned node had it, even before it is
-added."""
+"""The taint of a cordoned node. The scheduler treats the node as if it had the taint, even before
+the taint is added."""
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Return status, reason and message of its condition Ready, or its taint; empty if it is Ready
-    or reports nothing."""
+    """Return the status, reason and message of the node's condition Ready, or else its taint. Empty
+    if the node is Ready or reports nothing."""
     for found in list_at(node, "status", "conditions"):
         if found.get("type") == "Ready" and found.get("status") != "True":
             return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns objects: the labels on everything that a run creates, and the names of its
+"""The ownership of objects: the labels on everything that a run creates, and the names of its
 namespaces."""
 
 import contextlib
@@ -13,11 +13,12 @@ RUN_LABEL = "calico-conformance/run"
 policies must name it."""
 WORKER_LABEL = "calico-conformance/worker"
 PROCESS_ANNOTATION = "calico-conformance/process"
-"""The annotation that shows whether the run is still alive (conformance.journal.liveness)."""
+"""The annotation by which other runs recognise whether the run is still alive
+(conformance.journal.liveness)."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """The annotation on a cordoned node that names the run which cordoned it."""
 CHANGE_ANNOTATION = "calico-conformance/change-"
-"""Beginning of the name of the mark that a run leaves on changed objects; the key of the journal
+"""Beginning of the annotation's name by which a run marks changed objects; the key of the journal
 entry follows."""
 WATCH = "watch"
 """Worker name of the standing watch; no policy of a test may select its namespace."""
@@ -27,16 +28,16 @@ SYSTEM_NAMESPACE = "calico-conformance-system"
 RUNNER_NAMESPACE = "calico-conformance"
 """Namespace of the suite's users, and of runs in the cluster."""
 HOLDS_LABEL = "calico-conformance/holds"
-"""The label on SYSTEM_NAMESPACE if manifests/rbac created it; no run removes such a namespace,
-since its roles would be lost."""
+"""The label on SYSTEM_NAMESPACE if manifests/rbac created it. No run removes such a namespace,
+since the roles in it would be lost."""
 NAMESPACE_PREFIX = "calico-demo-"
 WORKERS = "gw"
 """Beginning of xdist's worker names.  A run without workers uses the first worker's prepared
 namespaces."""
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and
-Calico's API server: the metadata that the user gave, as JSON. The stored object itself has none of
-the user's labels and annotations, or all of them, depending on Calico's version (libcalico-go,
+Calico's API server: the metadata that the user gave, as JSON. Depending on Calico's version, the
+stored object itself has all or none of the user's labels and annotations (libcalico-go,
 lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
@@ -55,14 +56,15 @@ def labels_of(obj: dict[str, Any]) -> dict[str, str]:
 
 
 def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
-    """Return an object's annotations: those of its maker, and those added by others."""
+    """Return an object's annotations: the annotations of its maker, and later additions."""
     return _given(obj, "annotations")
 
 
 def is_of(obj: dict[str, Any], run: str = "") -> bool:
     """Return whether an object's labels say that a run (empty: any run) made it.
 
-    Selectors should return no other objects, but a broken API server may ignore them.
+    Selectors should return no objects of other owners, but a broken API server may ignore
+    selectors.
     """
     labels = labels_of(obj)
     is_named = labels.get(RUN_LABEL, "") == run
@@ -74,14 +76,15 @@ def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
     found = dict(meta.get(part) or {})
     with contextlib.suppress(
         KeyError, ValueError, AttributeError, TypeError
-    ):  # somebody else wrote an annotation of this name
+    ):  # another program wrote an annotation of this name
         found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
     return found
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """A run (a short lower-case id) and its present worker of xdist (``gw0``, or ``main``)."""
+    """A run (a short lower-case id) and its worker of xdist in this process (``gw0``, or
+    ``main``)."""
 
     run: str
     worker: str = "main"

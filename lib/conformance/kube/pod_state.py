@@ -16,7 +16,7 @@ PULL_TROUBLE = (
     "ImageInspectError",
 )
 SYSCTLS = "conformance/sysctls"
-"""Annotation with the names of the sysctls in the pod's request."""
+"""Annotation that lists the sysctls which the suite requested for the pod."""
 HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
@@ -78,8 +78,8 @@ def containers_ready(pod: Obj) -> bool:
 
 
 def containers_ready_since(pod: Obj) -> tuple[bool, str]:
-    """Return whether the kubelet's probes find all containers ready, and since when (RFC 3339);
-    True and empty if the kubelet has not reported it."""
+    """Return whether the kubelet reports all containers ready, and since when (RFC 3339). Without a
+    report, return True and an empty text."""
     found: Obj = next(
         (
             each
@@ -145,7 +145,7 @@ def _phrases(pod: Obj) -> Iterator[str]:
 
 
 def _not_ready(status: Obj) -> str:
-    """Return the phase of a pod that is not ready, and which containers run, with since when."""
+    """Return the phase of a pod that is not ready, and which of its containers run, since when."""
     waited = "; ".join(
         f"{one['name']} runs since {since}, and its readiness probe has not passed"
         for one in list_at(status, "containerStatuses")

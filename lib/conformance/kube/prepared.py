@@ -31,7 +31,7 @@ ELSEWHERE = {"conformance/team": "elsewhere"}
 OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
-"""Map the ending of the name of each of a worker's namespaces to the labels by which policies
+"""Maps the ending of the name of each of a worker's namespaces to the labels by which policies
 select the namespace."""
 OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}": {},
@@ -75,11 +75,11 @@ def command(prefix: str, workers: int) -> str:
 
 
 def not_prepared(own: Ownership, workers: int) -> str:
-    """Return why a worker has no prepared namespaces, if namespaces are prepared for ``workers``
+    """Return why a worker has no prepared namespaces, where namespaces are prepared for ``workers``
     workers.
 
-    Empty: the worker has some, or makes its own. A worker that replaces a dead worker gets the next
-    number from xdist, for which no namespace may be prepared.
+    Empty: the worker has prepared namespaces, or makes its own. A worker that replaces a dead
+    worker gets the next number from xdist, and possibly no namespace is prepared for this number.
     """
     number = own.worker.removeprefix(WORKERS)
     if not own.prefix or not number.isdigit() or int(number) < workers:
@@ -91,8 +91,8 @@ def not_prepared(own: Ownership, workers: int) -> str:
 
 
 def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
-    """Return how many workers can use the namespaces with a prefix, and what is wrong with the
-    first namespace that cannot be used.
+    """Return how many workers can use the namespaces with a prefix, and the fault of the first
+    namespace that cannot be used.
 
     Raise ApiRefused, ApiUnreachable.
     """

@@ -16,7 +16,7 @@ from conformance.kube.refused import describe
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
 REFUSED = re.compile(r"Tunnel connection failed: (?P<status>\d{3})(?P<phrase>[\w -]*)")
-"""The words of the standard library for a proxy that refused to connect."""
+"""Matches the standard library's error for a proxy that refused to connect."""
 
 
 def settle(configuration: Any, where: str, *, named: bool) -> None:
@@ -25,7 +25,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
 
     ``named``: the kubeconfig names the proxy (``proxy-url``). As with kubectl, a proxy from the
     environment is not used for loopback. Raise UsageProblem for proxies that would pass requests,
-    but through which all execs would fail.
+    but with which all execs would fail.
     """
     from kubernetes.client.rest import (
         should_bypass_proxies,  # the configuration has imported this module already

@@ -28,7 +28,7 @@ request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):
-    """The API server gets no requests any more: it was given up, or the run was interrupted."""
+    """No request may be sent: the API server was given up, or the run was interrupted."""
 
     def __init__(self, request: str, why: str) -> None:
         self.last = f"{request}: not sent, since {why}"
@@ -37,7 +37,7 @@ class ApiGone(ApiUnreachable, EnvironmentBroken):
 
 
 class CredentialsDead(ApiRefused, EnvironmentBroken):
-    """The API server no longer accepts the user's credentials, and nothing renews them."""
+    """The API server no longer accepts the user's credentials, and no source renews them."""
 
 
 class Reach:
@@ -66,8 +66,8 @@ class Reach:
 
     @property
     def ended(self) -> str:
-        """Return why no test of the run can decide anything any more, in one line; empty while some
-        can."""
+        """Return why no further test of the run can decide anything, in one line; empty while tests
+        still can."""
         return self._read("ended")
 
     @property
@@ -90,7 +90,7 @@ class Reach:
             fresh.replace(self._folder / name)
 
     def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
-        """Record that no test of the run can decide anything any more; the first reason counts. The
+        """Record that no further test of the run can decide anything; the first reason counts. The
         cleanup may still send requests.
 
         ``unusable``: the reason is that this machine lacks a resource. ``gone``: the API server is

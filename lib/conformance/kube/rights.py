@@ -30,8 +30,8 @@ class Right:
 
 
 def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
-    """Return those of the ``rights`` that the user lacks according to the API server's
-    SelfSubjectAccessReview, in order."""
+    """Return those of the ``rights`` that the user lacks, in order, according to the API server's
+    SelfSubjectAccessReview."""
 
     def allowed(right: Right) -> bool:
         resource, _, sub = right.resource.partition("/")

@@ -2,8 +2,8 @@
 """The suite's own user on a cluster, and a kubeconfig with its token and no credentials of the
 administrator.
 
-The result equals ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written
-by hand.
+The result equals that of ``kubectl apply -f manifests/rbac``, ``kubectl create token`` and a
+kubeconfig written by hand.
 """
 
 import base64
@@ -44,7 +44,7 @@ GATEWAYS = {
 }
 """Gateways that accept no token of a ServiceAccount, by a part of their address or TLS name."""
 PREPARED_LABEL = "calico-conformance/prepared"
-"""The label on these namespaces by which they are removed together; nothing else reads it."""
+"""The label by which prepared namespaces are removed together; nothing else reads it."""
 NAMESPACE = RUNNER_NAMESPACE
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -59,8 +59,8 @@ class Runner:
 
 
 def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Runner:
-    """Create a ServiceAccount with its roles, and request a token for it that lasts ``seconds``,
-    which the server may change. Raise ApiRefused, ApiUnreachable.
+    """Create a ServiceAccount with its roles, and request a token that lasts ``seconds``; the
+    server may change this time. Raise ApiRefused, ApiUnreachable.
     """
     changes = Changes(kube, Shared(account))
     for obj in objects:
@@ -85,8 +85,8 @@ def kubeconfig(kube: Kube, user: Runner, server: str = "") -> str:
     """Return a kubeconfig as YAML: the address by which ``kube`` reaches the cluster, and the
     user's token.
 
-    ``server``: the address of the cluster's own API server, if ``kube`` uses a gateway; its
-    authority is then the authority that pods trust.
+    ``server``: the address of the cluster's own API server, if ``kube`` uses a gateway. The
+    kubeconfig then has the certificate authority that pods trust.
     """
     if server:
         root = kube.find("v1", "ConfigMap", "kube-root-ca.crt", "kube-system")

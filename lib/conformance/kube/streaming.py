@@ -21,13 +21,13 @@ from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 KEEP = 65536
-"""bytes. How much of the end of each output the transcript keeps."""
+"""bytes. How much of the end of each output stream the transcript keeps."""
 
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """The end of a stream: ``exit_code`` None if no status arrived, ``problem`` the fault ("":
-    none)."""
+    """The end of a stream. ``exit_code``: None if no status arrived. ``problem``: the fault; empty:
+    none."""
 
     exit_code: int | None
     problem: str
@@ -36,7 +36,7 @@ class ExecEnd:
 
 class ExecStream:
     """A running command. ``on_line`` receives each complete line of standard output (without its
-    end), ``on_end`` the end.
+    line end), ``on_end`` the end of the stream.
 
     Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection. A WebSocket
     ping is sent when a third of this time has passed, so that an idle connection stays alive and
@@ -122,7 +122,7 @@ class ExecStream:
             problem = self._loop()
         except answers.TooMuch as error:
             problem = str(error)
-        except Exception as error:  # the caller must learn of the thread's end, whatever the error
+        except Exception as error:  # the caller must learn of every end of the thread
             problem = f"the connection broke: {describe(error)}"
         finally:
             self._channel.shutdown()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that were run in pods, kept for the report: a record for each exec, also if it
-failed."""
+"""The commands that were run in pods, kept for the report: a record for each exec, also for those
+that failed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

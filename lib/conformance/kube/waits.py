@@ -29,15 +29,15 @@ from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
 LOOK_AT_NODE = 10.0
-"""s. The interval between two checks whether the node of an unready pod is alive. Its death is
-known after 40 s at the earliest, and its pods are evicted only five minutes later."""
+"""s. The interval between two checks whether the node of an unready pod is alive. Kubernetes
+reports a dead node after 40 s at the earliest, and evicts its pods only five minutes later."""
 LOOK_AGAIN = 3.0
-"""s. The interval between two checks why missing pods are refused, or find no node."""
+"""s. The interval between two checks why missing pods are refused, or why no node takes them."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
-"""Type and status of the conditions of ReplicaSets and Deployments that report refused objects."""
+"""Type and status of the conditions by which ReplicaSets and Deployments report refused objects."""
 EVENT_SHOWN = 300
-"""The number of characters of an event in a first line; errors of CNI plugins are long, and end
-with repeated text."""
+"""The number of characters of an event in a message's first line. Errors of CNI plugins are long,
+and end with repeated text."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Waits:
 
         A watch that a gateway dropped silently looks like a watch without events. Therefore each
         watch lasts at most ``watch`` seconds, or the time that ``quiet`` returns for the present
-        objects. Then the objects are listed again, as they are after a watch was cut or is too old.
+        objects. Then the objects are listed again, as after a watch that was cut or is too old.
         Raise ApiUnreachable and ApiRefused as reads do.
         """
         end = time.monotonic() + within
@@ -168,14 +168,14 @@ class Waits:
         enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
     ) -> list[Obj]:
-        """Return ``count`` pods with ``labels`` that do not terminate, once all are Ready, or once
-        ``enough`` of them are.
+        """Return ``count`` pods with ``labels`` that do not terminate, once all of them are Ready,
+        or once ``enough`` returns True for all of them.
 
         ``progress`` receives each new state. ``what``: the description of ``enough``. ``lost`` is
-        called now and then and returns an error if their node is lost. Raise EnvironmentBroken if
-        they are not ready in time, and earlier if an image cannot be pulled, a container cannot
-        start, a pod is refused (admission, quota, a webhook) or the scheduler finds no node, in
-        each case with the original message.
+        called now and then and returns an error if the pods' node is lost. Raise EnvironmentBroken
+        if the pods are not ready in time. Raise it earlier, with the original message, if an image
+        cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook)
+        or the scheduler finds no node.
         """
         begin = time.monotonic()
         observed = ObservedStates()
@@ -202,7 +202,7 @@ class Waits:
     def refusal(self, namespace: str, labels: str) -> str:
         """Return the reason why pods with these labels are not created; empty if none is reported.
 
-        It comes from their ReplicaSet; from the Deployment if it may not even create the
+        The reason comes from their ReplicaSet; from the Deployment if it may not even create the
         ReplicaSet; or from events of their DaemonSet, which has no conditions.
         """
         try:
@@ -211,7 +211,7 @@ class Waits:
                     text = self._refusals(makers) if kind != "DaemonSet" else self._failed(makers)
                     return next(text, "")
         except ApiRefused:
-            pass  # a user who may not read them still gets the error when the wait ends
+            pass  # without the right to read them, the wait's final error is still raised
         return ""
 
     @staticmethod
@@ -224,8 +224,8 @@ class Waits:
                     yield f"{condition.get('reason')}: {condition.get('message')}"
 
     def _failed(self, makers: Sequence[Obj]) -> Iterator[str]:
-        """Yield the reasons why DaemonSets could not create pods, if an event occurred more than
-        once."""
+        """Yield the errors of DaemonSets that could not create pods, each from an event that
+        occurred more than once."""
         for event in (event for maker in makers for event in reversed(self.events(maker))):
             if event.get("reason") == "FailedCreate" and int(event.get("count") or 1) > 1:
                 yield f"FailedCreate: {event.get('message')}"
@@ -238,11 +238,11 @@ class Waits:
             return f"(not readable: {error})"
 
     def said_of(self, pod: Obj, problem: str = "") -> str:
-        """Return one line with a pod's problem and its newest warning; below it events and a
-        crashed container's log.
+        """Return one line with a pod's problem and its newest warning, and further lines with
+        events and a crashed container's log.
 
-        ``problem``: by default the pod's progress. A pod without a node also has the reason why
-        suitable nodes refuse it, and images that are still being pulled.
+        ``problem``: by default the pod's state. For a pod without a node, the text includes the
+        reason why suitable nodes refuse it; it also names images that are still being pulled.
         """
         meta = pod["metadata"]
         events = self.events(pod)
@@ -266,8 +266,8 @@ class Waits:
         return "\n".join(lines)
 
     def _closed(self, pod: Obj) -> str:
-        """Return ``, node windows-1 is cordoned`` for each node that the pod selects, but that
-        takes no new pods."""
+        """Return ``, node windows-1 is cordoned`` for each node that the pod's spec allows, but
+        that takes no new pods."""
         try:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
@@ -331,7 +331,7 @@ class _EarlyEnd:
         """The reason why pods were not made, as of the last check."""
 
     def look_after(self, now: Mapping[str, Obj]) -> float:
-        """Return the seconds without news after which to check again."""
+        """Return after how many seconds without news to check again."""
         if len(now) < self._count or any(map(unschedulable, now.values())):
             return LOOK_AGAIN
         return LOOK_AT_NODE if self._lost else float("inf")

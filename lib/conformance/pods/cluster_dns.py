@@ -11,22 +11,22 @@ from conformance.model.endpoint import Target, Workload
 
 NAMESPACE = "kube-system"
 SELECTOR = "k8s-app=kube-dns"
-"""The label of the cluster's DNS pods, in the namespace that kubeadm, the managed platforms and
-RKE2 use for CoreDNS. OpenShift's is in a namespace of its own."""
+"""The label of the cluster's DNS pods in ``kube-system``, which kubeadm, the managed platforms and
+RKE2 use for CoreDNS. OpenShift's DNS pods are in a namespace of their own."""
 PORT = 53
 
 
 @dataclass(frozen=True)
 class ClusterDns:
-    """The DNS of a cluster; its pods are read anew each time."""
+    """The DNS of a cluster; its pods are read at each call."""
 
     kube: Kube
     domain: str
 
     @property
     def known_name(self) -> str:
-        """Return a name that every cluster has, with a final dot: no search list is tried with
-        it."""
+        """Return a name that every cluster has, with a final dot, so that no search list is applied
+        to it."""
         return f"kubernetes.default.svc.{self.domain}."
 
     def pods(self) -> list[Target]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Covered nodes: the nodes on which a run decides. Pure: from facts and options.
+"""Covered nodes: the nodes about which a run decides. Pure: from facts and options.
 
-By default one node of each Windows build is covered, even above the maximum number. Linux nodes of
-other subnets come first, then nodes with other kernels, up to the maximum. If the user names nodes,
-exactly these are covered.
+By default one node of each Windows build is covered, even above the maximum number. Linux nodes are
+covered up to the maximum: first nodes of different subnets, then nodes with other kernels. If the
+user names nodes, exactly these nodes are covered.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ UNDERLAY = "projectcalico.org/IPv4Address"
 
 @dataclass(frozen=True)
 class Covered:
-    """A node that a run decides on, and why it does."""
+    """A node about which a run decides, and the reason for its choice."""
 
     node: NodeFacts
     why: str
@@ -41,7 +41,7 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
         return named
     found: dict[str, str] = {}
     ordinary = [node for node in usable if not node.control_plane]
-    # control planes only if there are not two other nodes, between which paths can lead
+    # take control planes only if there are fewer than two other nodes for the ends of a path
     candidates = ordinary if len(ordinary) > 1 else usable
     if os == "windows":
         for node in candidates:
@@ -68,8 +68,8 @@ def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
     """Return Linux nodes that differ: one of each subnet, then one of each further kernel, then one
     of each further combination.
 
-    A router between nodes shows most, so subnets come first. All unknown subnets count as one
-    (:func:`subnet`).
+    A router between nodes is most likely to show a difference, so subnets come first. All unknown
+    subnets count as one subnet (:func:`subnet`).
     """
     found: list[NodeFacts] = []
     aspects: tuple[Callable[[NodeFacts], str], ...] = (
@@ -94,8 +94,8 @@ def unlike_covered(usable: Sequence[NodeFacts], chosen: Sequence[NodeFacts]) -> 
 
 
 def matches(selector: str, node: NodeFacts) -> bool:
-    """Return whether a node has all labels of a selector: ``pool=windows,zone=a``; a key alone: any
-    value."""
+    """Return whether a node has all labels of a selector (``pool=windows,zone=a``). A key without a
+    value matches any value."""
     for wanted in selector.split(","):
         key, equals, value = wanted.strip().partition("=")
         if key not in node.labels or (equals and node.labels[key] != value):
@@ -106,7 +106,8 @@ def matches(selector: str, node: NodeFacts) -> bool:
 def subnet(node: NodeFacts) -> str:
     """Return the underlay subnet of a node, from Calico's annotation; empty if it is not known.
 
-    A prefix that holds one address, as Google's clouds give it to nodes, names no subnet.
+    A prefix that holds only one address names no subnet. Google's clouds give such prefixes to
+    nodes.
     """
     annotation = node.annotations.get(UNDERLAY, "")
     network = ipaddress.ip_interface(annotation).network if "/" in annotation else None

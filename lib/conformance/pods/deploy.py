@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deploys the suite's pods into the worker's namespaces, and reads the running pods back.
 
-Everything is created at once and waited for together; the OS of a pod is that of the node on which
-it runs.
+All pods are created at once and awaited together. The OS of a pod is that of the node on which it
+runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,8 @@ from conformance.settings import Settings
 PRIVILEGED = {
     f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")
 }
-"""Labels for pods in a node's own network, which baseline refuses."""
+"""Labels of namespaces for pods in a node's own network, which Pod Security's level baseline
+refuses."""
 NEVER = "conformance/never"
 """A condition of pods that is never set."""
 PROGRAMS = (
@@ -43,7 +44,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A wanted pod: a role on a node, with a name of its own if there are several pods of the
+    """A wanted pod: a role on a node. It has a name of its own if there are several pods of the
     role."""
 
     role: str
@@ -54,16 +55,17 @@ class Wish:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of the pod in addition to those of its manifest."""
     account: str = ""
-    """Its service account; empty: the default account."""
+    """The pod's service account; empty: the default account."""
     namespace: str = ""
-    """"": the worker's namespace, or its host namespace for roles in a node's network."""
+    """The pod's namespace. Empty: the worker's namespace, or its host namespace for roles in a
+    node's network."""
     never_ready: bool = False
     """The pod runs and answers but has a readiness gate with a condition that is never set."""
 
     @property
     def called(self) -> str:
-        """Return the name of the Deployment, which is also the seat of its pods. Their label
-        ``app`` is the role."""
+        """Return the name of the Deployment, which is also the seat (label) of its pods. The pods'
+        label ``app`` is the role."""
         return self.name or self.role
 
 
@@ -89,21 +91,21 @@ class Pods:
         self.namespace = changes.run.namespace
         self.host_namespace = f"{self.namespace}-host"
         self._made: set[str] = set()
-        """Namespaces that exist, whether or not everything in them could be made."""
+        """Namespaces that were created, whether or not all objects in them could be made."""
         self._prepared: set[str] = set()
         self._pull_secrets: dict[str, dict[str, str]] = {}
-        """Map each namespace and pull secret to the name that the secret's copy has there."""
+        """Maps each namespace and pull secret to the name that the secret's copy has there."""
         self.ran: set[RanImage] = set()
         """Images of the pods that became ready."""
 
     def prepare(
         self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False
     ) -> None:
-        """Create a namespace of this worker with the probe programs and pull secrets in it; once
-        each.
+        """Create a namespace of this worker, with the probe programs and pull secrets in it; do
+        nothing if this was done before.
 
-        Raise UsageProblem if it exists and is not this run's, MissingCapability for a
-        ``privileged`` namespace if the cluster's owner has prepared namespaces.
+        Raise UsageProblem if the namespace exists and is not this run's. Raise MissingCapability
+        for a ``privileged`` namespace if the cluster's owner has prepared namespaces.
         """
         if namespace in self._prepared:
             return
@@ -147,15 +149,15 @@ class Pods:
         self._prepared.add(namespace)
 
     def apply(self, made: Obj, why: str, namespace: str) -> None:
-        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that exist
-        there."""
+        """Apply a pod, or a workload, in a prepared namespace. Its pull secrets become the copies
+        in that namespace."""
         spec = made["spec"]["template"]["spec"] if "template" in made["spec"] else made["spec"]
         pull_with(spec, self._pull_secrets.get(namespace, {}))
         self.changes.apply(made, why, namespace=namespace)
 
     def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
-        """Deploy all of these pods at once and wait until they are ready; return the Workloads by
-        their Deployment's name.
+        """Deploy all of these pods at once and wait until they are ready. Return the Workloads by
+        the names of their Deployments.
 
         Raise EnvironmentBroken (image cannot be pulled, not ready in time, wrong node),
         MissingCapability (no image for the node's Windows build, the node no longer exists).
@@ -260,9 +262,9 @@ class Pods:
         """Return the pod of a seat on a node, once it is ready, or once ``enough`` holds
         (described by ``what``).
 
-        ``why``: the reason if it replaces another pod. Raise EnvironmentBroken with the cluster's
-        explanation if it is not ready within a new pod's time, or its node or namespace was lost;
-        MissingCapability if its node has left.
+        ``why``: the reason if the pod replaces another pod. Raise EnvironmentBroken with the
+        cluster's explanation if the pod is not ready within a new pod's time, or if its node or
+        namespace was lost. Raise MissingCapability if its node no longer exists.
         """
         patience = self.settings.timings.of(node.os)
 
@@ -310,7 +312,7 @@ class Pods:
 
     def workload(self, pod: Obj, role: Role) -> Workload:
         """Return a running pod as the Workload of attempts. Raise EnvironmentBroken for a node of
-        another OS, or a foreign proxy in the pod."""
+        another OS, or if another owner added a proxy to the pod."""
         meta = pod["metadata"]
         status = pod["status"]
         name = pod["spec"].get("nodeName") or ""
@@ -357,7 +359,7 @@ class Pods:
         """Delete this worker's namespaces, or its objects in prepared namespaces, and wait until
         they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
-        # otherwise a dead kubelet would have to report the pod's end
+        # otherwise the deletion would wait for a dead kubelet to report the pod's end
         for pod in self._on_lost_nodes():
             self.changes.delete(pod, "its node was lost", grace=0)
         targets = [

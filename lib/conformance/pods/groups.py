@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of pods, and the pairs of pods between them, which tests name instead of single pods.
 
-A group is a role's pods, one on each covered node of its operating system. Pairs of pods and a
-port, or a Service in front of the server, make the pairs of a client and a target that are
-decided separately.
+A group is a role's pods, one on each covered node of its operating system. Each pair of
+a client and a target is decided separately. Such a pair is made from a pair of pods and a port, or
+a Service in front of the server.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class PodPairs(tuple[PodPair, ...]):
         return [(client, target(server)) for client, server in self]
 
     def one_per_build(self) -> PodPairs:
-        """Return the fewest pairs that contain a client and a server of each Windows build; for
-        Linux pods, one pair."""
+        """Return the smallest set of pairs in which each Windows build has a client and a server;
+        for Linux pods, one pair."""
         lacking = {("client", workload.build) for workload in self.clients} | {
             ("server", workload.build) for workload in self.servers
         }
@@ -104,17 +104,18 @@ class Group(tuple[Workload, ...]):
         return PodPairs((pod, pod) for pod in others if pod in self)
 
     def in_turns_to(self, servers: Sequence[Workload]) -> PodPairs:
-        """Return each server once with a client of each operating system; the clients take turns.
+        """Return pairs of each server and a client of each operating system; the clients of a
+        system take turns.
 
-        Few commands then run at once on a Windows node. Raise as :meth:`across` does.
+        Thus few commands run at once on a Windows node. Raise as :meth:`across` does.
         """
         self.to(servers)
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
         return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
 
     def in_crowd(self, place: int, size: int) -> list[str]:
-        """Return ``size`` addresses. From position ``place`` on, they include the addresses of
-        these pods; all others belong to no pod."""
+        """Return ``size`` addresses: these pods' addresses from position ``place`` on, and
+        otherwise addresses of no pod."""
         nobodys = [str(CROWD + number) for number in range(size - len(self))]
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 
@@ -133,7 +134,7 @@ class Group(tuple[Workload, ...]):
     def at(self, *nodes: str) -> Group:
         """Return the pods on these nodes, in the nodes' order.
 
-        Raise MissingCapability if a node has none, UsageProblem if no node is named.
+        Raise MissingCapability if a node has no such pod, UsageProblem if no node is named.
         """
         if not nodes:
             raise UsageProblem("pods of certain nodes are requested, but no node is named")
@@ -179,6 +180,6 @@ class Group(tuple[Workload, ...]):
 
 
 def _ends(pair: PodPair) -> set[tuple[str, str]]:
-    """Return each end of the pair with its Windows build."""
+    """Return both ends of the pair, each with its Windows build."""
     client, server = pair
     return {("client", client.build), ("server", server.build)}

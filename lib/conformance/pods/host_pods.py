@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when
-it is first requested.
+"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux. A node's pod is created
+when it is first requested.
 
-The Windows pods belong to a DaemonSet for one node: a drain of the node does not evict them, and a
-cordon does not prevent them.
+The Windows pods belong to a DaemonSet for one node. Therefore a drain of the node does not evict
+them, and they start even on a cordoned node.
 """
 
 import re
@@ -25,21 +25,21 @@ REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Po
 REFUSED = "FailedCreate"
 """The reason of the DaemonSet's event if its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
-"""Matches the event's message for a refusal: any other error (a webhook that does not answer, a
-busy API server) may pass."""
+"""Matches the event's message if admission refused the pod. Any other error (a webhook that does
+not answer, a busy API server) may pass."""
 UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
 """Matches the message of a container that cannot start because its node cannot run HostProcess
 containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 """Matches the versions of containerd without HostProcess containers."""
 SILENCE = "has no pod after"
-"""The reason if no answer came at all; a second request would only take as long again."""
+"""The message if no answer came at all. A second request would only take as long again."""
 TRIES = 2
-"""How often a HostProcess pod is requested: one answer of a busy API server is no refusal."""
+"""How often a HostProcess pod is requested, since a single error of a busy API server may pass."""
 
 
 class HostPods:
-    """Host pods of a worker. Thread-safe; a pod that changed is searched for again."""
+    """Host pods of a worker. Thread-safe. If a pod has changed, it is looked up again."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -47,7 +47,8 @@ class HostPods:
         self._nodes: dict[str, threading.Lock] = {}
         self._there: dict[str, Workload] = {}
         self._silent: dict[str, EnvironmentBroken] = {}
-        """Nodes that gave no pod in time: they are not asked again."""
+        """Nodes on which no pod appeared in time, each with the error; no pod is requested there
+        again."""
 
     @property
     def windows(self) -> list[str]:
@@ -58,8 +59,8 @@ class HostPods:
         """Return the pod in a node's host.
 
         Raise MissingCapability if HostProcess pods are refused or cannot run. Raise
-        EnvironmentBroken if this is unknown after a second try: a request failed, or a pod does not
-        become ready.
+        EnvironmentBroken if this is still unknown after a second attempt, because a request failed,
+        or a pod did not become ready.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
@@ -144,7 +145,8 @@ class HostPods:
 
 
 def _refused(error: Exception) -> bool:
-    """Return whether the cluster refuses HostProcess pods; any other answer leaves this open."""
+    """Return whether the cluster refuses HostProcess pods; after any other error this is not
+    known."""
     if isinstance(error, ApiRefused):
         return error.forbidden
     return bool(

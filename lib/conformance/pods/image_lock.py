@@ -2,7 +2,7 @@
 """The suite's images with their digests, as a file for ``--images``.
 
 Manifests come from ``crane manifest``, which handles registries' tokens and the user's logins.
-``crane digest`` would also print the digest of a gateway's page.
+``crane digest`` would also print a digest for a page of a gateway, which is no manifest.
 """
 
 import hashlib

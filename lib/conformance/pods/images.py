@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image of a pod: by its manifest, its node's Windows build and the user's choice; and all
-images."""
+"""The image of a pod, chosen by its manifest, its node's Windows build and the user's options; and
+the list of all images."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -22,11 +22,11 @@ WINDOWS_TAGS = {
     25398: "ltsc2022",
     26100: "ltsc2025",
 }
-"""Map each host build to the tag of windows/servercore that runs on it under process isolation
+"""Maps each host build to the tag of windows/servercore that runs on it under process isolation
 (Microsoft's version table).
 
-Builds below 20348 run only their own; 25398 (23H2) has no server core image of its own and runs
-20348's. The revision (UBR) need not match from 1809 on.
+Builds below 20348 run only their own image; 25398 (23H2) has no server core image of its own and
+runs the image of 20348. The revision (UBR) need not match from 1809 on.
 """
 
 
@@ -34,8 +34,8 @@ HOST_PROCESS = "windows-host-process-containers-base-image"
 
 
 def on_every_build(image: str) -> bool:
-    """Return whether an image runs on every build: it has no Windows files, or has each build's
-    under a single tag."""
+    """Return whether an image runs on every build: it has no Windows files, or has a variant for
+    each build under a single tag."""
     return HOST_PROCESS in image or "/pause:" in image
 
 
@@ -60,15 +60,15 @@ def windows_image(image: str, node: NodeFacts) -> str:
 
 
 def split(image: str) -> tuple[str, str]:
-    """Return (repository, tag or ""); a digest belongs to neither."""
+    """Return (repository, tag), without any digest; the tag may be empty."""
     whole = image.partition("@")[0]
     head, colon, tail = whole.rpartition(":")
     return (head, tail) if colon and "/" not in tail else (whole, "")
 
 
 def reference(image: str, images: Images) -> str:
-    """Return the reference by which kubelets pull a published image: from the images file, else
-    from a mirror."""
+    """Return the reference by which kubelets pull a published image: from the images file,
+    otherwise from a mirror."""
     choice = images.choices.get(image, ImageChoice())
     name, tag = split(choice.name or mirrored(image, images.mirrors))
     tag = choice.tag or tag or split(image)[1]
@@ -76,9 +76,9 @@ def reference(image: str, images: Images) -> str:
 
 
 def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
-    """Return the image at the mirror that replaces its registry, or the image itself if there is
-    none. If the mirror replaces a named registry, the rest of the path stays:
-    ``mcr.microsoft.com/windows/servercore:ltsc2022`` with ``mcr.microsoft.com=r.example/mcr`` is
+    """Return the image's name at the mirror of its registry; without such a mirror, the image
+    itself. If the mirror replaces a named registry, the rest of the path stays: with
+    ``mcr.microsoft.com=r.example/mcr``, ``mcr.microsoft.com/windows/servercore:ltsc2022`` becomes
     ``r.example/mcr/windows/servercore:ltsc2022``."""
     fitting = [
         item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")
@@ -100,15 +100,16 @@ def pull_secrets(published: Iterable[str], images: Images) -> list[str]:
 
 
 def is_on(image: str, present: set[str]) -> bool:
-    """Return whether a node that reports these names has an image; a digest counts, not its tag."""
+    """Return whether an image is among the names that a node reports; a digest counts, not its
+    tag."""
     repository, at, digest = image.partition("@")
     return f"{split(repository)[0]}@{digest}" in present if at else image in present
 
 
 @cache
 def published() -> dict[OS, tuple[str, ...]]:
-    """Return every image of the suite's manifests as it is published, by operating system; server
-    core for every build."""
+    """Return the published name of every image of the suite's manifests, by operating system, with
+    server core for every build."""
     found: dict[OS, dict[str, None]] = {"linux": {}, "windows": {}}
     for path in sorted(MANIFESTS.glob("*/*.yaml")):
         for image, os in _of(path.relative_to(MANIFESTS).as_posix()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod for tests of a new pod's first seconds: the first thing it does is to connect."""
+"""A pod for tests of a new pod's first seconds: its first action is to connect to a server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NewPods:
         ``target``.
 
         Raise EnvironmentBroken if a pod cannot start, MissingCapability if there is no node for
-        one.
+        a pod.
         """
         nodes = self._placement.covered(os)
         self._there = tuple(
@@ -88,9 +88,10 @@ class NewPod:
         """The pod, once it has an address."""
 
     def create(self, target: Target) -> None:
-        """Create the pod; return as soon as it has an address. It first connects to ``target``.
+        """Create the pod; return as soon as it has an address. Its first action is to connect to
+        ``target``.
 
-        Raise EnvironmentBroken if it cannot start.
+        Raise EnvironmentBroken if the pod cannot start.
         """
         pods = self._pods
         pods.prepare(pods.namespace)
@@ -150,8 +151,8 @@ class NewPod:
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
-        """Return the cluster's reason if a container of the pod has not run yet; empty: all have
-        run."""
+        """Return the cluster's explanation if a container of the pod has not run yet; empty if all
+        have run."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         late = pod and [
@@ -162,8 +163,8 @@ class NewPod:
         return pods.changes.waits.said_of(pod) if pod and late else ""
 
     def connected_first(self) -> bool:
-        """Return whether its first action was answered.  Raise EnvironmentBroken if it failed
-        otherwise."""
+        """Return whether the server answered the pod's first action.  Raise EnvironmentBroken if
+        the action failed for another reason than a missing answer."""
         pod = self._once("have ended their first action", lambda now: _end(now) is not None)
         end = _end(pod) or {}
         what = f"pod {self._pods.namespace}/{self._name}: its first action"
@@ -210,6 +211,6 @@ def _state(pod: Obj, container: str = _FIRST) -> Obj:
 
 
 def _status(pod: Obj, container: str) -> Obj:
-    """Return the API's state of a container; empty: none yet."""
+    """Return the API's status of a container; empty if there is none yet."""
     statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
     return next((status for status in statuses if status["name"] == container), {})

@@ -28,13 +28,15 @@ class Newcomers:
         self._wishes: dict[str, Wish] = {}
         """The wanted pods, by the name of their Deployment."""
         self._called: dict[str, str] = {}
-        """Map each pod's uid to the name of its Deployment."""
+        """Maps each pod's uid to the name of its Deployment."""
 
     def beside(self, pods: Group) -> tuple[Group, Group]:
-        """Deploy a guest on each client's node, and a stranger on each pod's node.
+        """Deploy a guest on each client's node, and a stranger on each pod's node. Return (guests,
+        strangers).
 
-        A guest has the label of guests. All pods are created at once, with their roles' label
-        ``app``. Raise EnvironmentBroken if a pod is not ready in time.
+        A guest has the label by which policies select guests; a stranger lacks it. All pods are
+        created at once, with their roles' label ``app``. Raise EnvironmentBroken if a pod is not
+        ready in time.
         """
         guests = [
             self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")
@@ -43,7 +45,7 @@ class Newcomers:
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 
     def twins(self, servers: Group) -> Group:
-        """Deploy another pod of each server's role, with its label ``app``, on its node. Raise the
+        """Deploy, on each server's node, another pod of its role with its label ``app``. Raise the
         errors of :meth:`beside`."""
         return Group(self._deploy([self._like(server, "twin") for server in servers]))
 
@@ -66,8 +68,8 @@ class Newcomers:
         return Group(there)
 
     def heirs(self, guests: Group) -> Group:
-        """Delete these guests, and return Linux pods that have their addresses, but not their
-        label. Raise the errors of :meth:`beside`, and EnvironmentBroken if a pod got another
+        """Delete these guests, and return new Linux pods that have the guests' addresses, but not
+        their label. Raise the errors of :meth:`beside`, and EnvironmentBroken if a pod got another
         address."""
         self._delete(self._called[guest.uid] for guest in guests)
         self._await_gone(guests)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that die while a run uses them: their observations then show nothing about Calico.
+"""Nodes that die while a run uses them: observations on them then show nothing about Calico.
 
-This does not apply if Calico's own network plugin, or a change that this run made to the node, may
-be the cause. Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based
+This does not apply if the cause may be Calico's own network plugin, or a change that this run made
+to the node. Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based
 evictions".
 """
 
@@ -20,12 +20,12 @@ from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
 LEASE = 40.0
-"""s. A kubelet's leaseDurationSeconds, if its lease does not have it; the kubelet renews the lease
-every quarter of this time."""
+"""s. The value of leaseDurationSeconds if a kubelet's lease does not name it. The kubelet renews
+its lease every quarter of this time."""
 MISSED = 0.3  # the share of the lease's time after which a renewal was certainly missed
 FEW_OTHERS = 2
 """If the cluster has at most this many nodes for each node that is checked, all nodes are listed:
-one large answer costs less than several small ones."""
+one large answer costs less than several small answers."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
@@ -34,7 +34,7 @@ REMEDY = "run again when the node is back, or on others (--nodes); ask its cloud
 
 @dataclass
 class NodeWatch:
-    """A watch that reads nodes once something is wrong."""
+    """Reads nodes after a problem, to find out whether a node died."""
 
     kube: Kube
     nodes: Sequence[NodeFacts] = ()
@@ -47,14 +47,14 @@ class NodeWatch:
     """Additional tolerations of the run's pods; any other NoExecute taint evicts them from the
     node."""
     begun: Mapping[str, tuple[float, float]] = field(init=False)
-    """The leases when the run began: clocks differ between nodes, so that only each node's progress
-    counts."""
+    """The leases when the run began. Clocks differ between nodes, so only the progress of each
+    node's own lease counts."""
 
     def __post_init__(self) -> None:
         self.begun = self._leases()
 
     def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
-        """Return the error if one of these nodes died, and neither Calico nor this run may be the
+        """Return the error if one of these nodes died, and neither Calico nor this run can be the
         cause."""
         reason = next(iter(self.lost_among(names).values()), "")
         if reason and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
@@ -66,8 +66,8 @@ class NodeWatch:
         return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Map each of these nodes that died to the reason, if neither Calico nor this run may be
-        the cause."""
+        """Map each of these nodes that died to the reason. Leave out nodes of whose death Calico or
+        this run may be the cause."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)
@@ -75,8 +75,8 @@ class NodeWatch:
         }
 
     def unwell(self, names: Iterable[str]) -> str:
-        """Describe those of the nodes that have a problem because of their network plugin, or after
-        this run changed them; empty: none."""
+        """Describe which of the nodes have a problem that their network plugin or a change by this
+        run may have caused; empty: none."""
         return "; ".join(
             f"node {name} is unwell: {why}"
             for name, why in self._unwell(names)
@@ -130,7 +130,7 @@ class NodeWatch:
             return None
 
     def _why(self, node: Obj, leases: Mapping[str, tuple[float, float]]) -> str:
-        """Return what is wrong with a node; empty: nothing. For deleted nodes see
+        """Return the problem of a node; empty: it has none. For deleted nodes see
         :mod:`conformance.pods.nodes_gone`."""
         name = node["metadata"]["name"]
         known = (not_ready(node), self._evicting(node), self._made_anew(node))
@@ -151,8 +151,8 @@ class NodeWatch:
         return ""
 
     def _made_anew(self, node: Obj) -> str:
-        """Return how a node changed since the run began: it was created again, or booted again;
-        empty: it did not change."""
+        """Return how a node changed since the run began: it was created again, or booted again.
+        Empty: it did not change."""
         meta = node["metadata"]
         boot = boot_id(node)
         before = next((node for node in self.nodes if node.name == meta["name"]), None)
@@ -163,7 +163,7 @@ class NodeWatch:
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
-        """Return by how many seconds the renewal of the node's lease lags behind the other nodes',
+        """Return how many seconds the node's lease renewals have fallen behind those of other nodes
         since the run began; 0: unknown."""
         gone_on = {
             node: leases[node][0] - self.begun[node][0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends of Services that the run itself determines: by an EndpointSlice of its own, and by a
-readiness gate of a pod of its own."""
+"""Backends of Services that the run itself determines, by its own EndpointSlice or by a readiness
+gate of its own pod."""
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
@@ -32,8 +32,8 @@ class OwnBackends:
         self._made: list[ObjectRef] = []
 
     def without_selector(self, backends: Group) -> Service:
-        """Return a Service without a selector, and create an EndpointSlice that names these pods; a
-        second call names other pods."""
+        """Return a Service without a selector, and create an EndpointSlice that names these pods. A
+        second call makes the slice name other pods."""
         made, named = manifest.load(MANIFESTS / "services" / "without-selector.yaml")
         named["endpoints"] = [
             {"addresses": [pod.address], "nodeName": pod.node, "conditions": {"ready": True}}
@@ -45,14 +45,14 @@ class OwnBackends:
         return self._services.read(done or made, backends)
 
     def beside(self, servers: Group) -> Workload:
-        """Return a further pod of these servers' role. It runs, but is not ready."""
+        """Return another pod of these servers' role. It runs, but is not ready."""
         return self._unready.beside(servers)
 
     def become(self, pod: Workload, *, ready: bool) -> None:
-        """Change the readiness gate of a pod from :meth:`beside`, and wait until the pod is ready,
-        or is not ready.
+        """Change the readiness gate of a pod that :meth:`beside` returned, and wait until the pod's
+        readiness changes accordingly.
 
-        Raise EnvironmentBroken if the pod's readiness does not change accordingly.
+        Raise EnvironmentBroken if the readiness does not change.
         """
         condition = {"type": NEVER, "status": "True" if ready else "False"}
         body = {

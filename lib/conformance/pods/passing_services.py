@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services that are created for pods, get other backends or another port, lose all backends, and
-are deleted."""
+"""Services that a test creates for pods, gives other backends or another port, robs of all
+backends, and deletes."""
 
 from dataclasses import replace
 
@@ -19,9 +19,9 @@ from conformance.timing import until
 NOBODY = {"app": "nobody"}
 """Labels that no pod has."""
 ANOTHER_PORT = 82
-"""The port that a Service gets in place of its first."""
+"""The port that replaces a Service's first port."""
 BEHIND = 8081
-"""The port of its backends to which an edited Service leads."""
+"""The port of the backends to which an edited Service leads."""
 
 
 class PassingServices:
@@ -34,7 +34,7 @@ class PassingServices:
 
     def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
         """Return a Service for each group, with the group's pods as backends. A further call gives
-        the Services these backends.
+        the same Services these backends again.
 
         ``at_nodes``: make Services with a NodePort.
         """
@@ -49,7 +49,7 @@ class PassingServices:
             self._over(at, group, NOBODY)
 
     def get_another_port(self, group: Group) -> None:
-        """Give the first group's Service another port in place of its first."""
+        """Replace the port of the first group's Service by another port."""
         self._over(0, group, port=ANOTHER_PORT)
 
     def lead_to_another_port(self, group: Group) -> Target:
@@ -97,7 +97,7 @@ class LoadBalancers(PassingServices):
     def over(self, backends: Group) -> Target:
         """Return the address that a load balancer gave to a Service over these pods.
 
-        Raise MissingCapability if it gave none in time.
+        Raise MissingCapability if no load balancer gave an address in time.
         """
         front = self._over(0, backends, of="load-balancer")
         settled = until(

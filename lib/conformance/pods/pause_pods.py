@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pause pods: many pods of a node that do nothing but have a network."""
+"""Pause pods: many pods on a node that do nothing, but each of which has a network."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,10 +53,10 @@ class PausePods:
         look_after: Callable[[], object] = lambda: None,
     ) -> tuple[list[str], str]:
         """Start pods at once, and wait until they have started or their time is over. Return their
-        names, and a text about pods that were refused.
+        names, and a text about refused pods.
 
-        The text has the network plugin's message about one pod that it refused to the end, and the
-        number of such pods; empty: all have started.
+        The text has the network plugin's message about one of the pods that it refused until the
+        end, and the number of such pods. Empty: all pods have started.
 
         ``look_after`` is called at each check, and may end the wait by an exception. Raise
         EnvironmentBroken for a pod that has not started for another reason.
@@ -79,10 +79,10 @@ class PausePods:
         enough: Callable[[Sequence[Obj]], object] = lambda late: not late,
         look_after: Callable[[], object] = lambda: None,
     ) -> tuple[Sequence[Obj], float]:
-        """Wait until ``enough`` holds for the pods that have not started, or until the time for a
+        """Wait until ``enough`` is true of the pods that have not started, or until the time for a
         new pod is over.
 
-        Return the pods that have not started, and the seconds.
+        Return the pods that have not started, and the seconds that passed.
         """
         patience = self._pods.settings.timings.of(node.os)
 
@@ -104,7 +104,8 @@ class PausePods:
         return settled.last, settled.seconds
 
     def refusal(self, pod: Obj) -> str:
-        """Return the network plugin's message in its newest refusal of a pod; empty: none."""
+        """Return the network plugin's message in its newest refusal of a pod; empty if there is
+        none."""
         return plugin_words(self._pods.changes.waits.events(pod))
 
     def address(self, name: str) -> str:
@@ -112,7 +113,7 @@ class PausePods:
         return next((pod_address(pod["status"]) for pod in self._now([name])), "")
 
     def remove(self, names: Sequence[str] | None = None) -> None:
-        """Delete these pods, or all, and wait until their addresses are free."""
+        """Delete the named pods (default: all pods), and wait until their addresses are free."""
         gone = list(self._there if names is None else names)
         within = self._pods.settings.timings.windows.delete
         own = partial(ObjectRef, api_version="v1", kind="Pod", namespace=self._pods.namespace)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of pods: usable nodes, and the pairs that a path needs. If the cluster is too small,
-the error says so."""
+"""The places of pods: usable nodes, and the pairs of nodes that a path needs. If the cluster is too
+small, the error reports this."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -27,7 +27,7 @@ USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "node-role.kubernetes.io/etcd", "operator": "Exists"},
 )
 """Tolerations of the taints that hybrid clusters usually have: the Kubernetes and OpenShift forms
-for Windows nodes, GKE's and AKS's, RKE1's on Linux nodes, and those of the control plane, of
+for Windows nodes, GKE's and AKS's taints, RKE1's on Linux nodes, and those of the control plane, of
 Rancher's servers and of AKS's system pool (the only Linux nodes of a small cluster)."""
 
 
@@ -69,7 +69,7 @@ class Placement:
         self._cover = cover or Cover()
         self._tolerations = tolerations(extra)
         self.lost: dict[str, str] = {}
-        """Covered nodes that died since, each with the reason."""
+        """Covered nodes that died during the run, each with the reason."""
 
     def usable(self, os: OS) -> tuple[NodeFacts, ...]:
         """Return the nodes that can take the suite's pods, workers before control planes, rotated
@@ -97,8 +97,8 @@ class Placement:
         )
 
     def number(self, node: str) -> int:
-        """Return a usable node's number among the nodes of its OS, from 1 and the same for every
-        worker; seats' names use it.
+        """Return a usable node's number among the nodes of its OS. It begins with 1 and is the same
+        for every worker; the names of pods and seats contain it.
 
         Raise MissingCapability if the node takes no pods.
         """

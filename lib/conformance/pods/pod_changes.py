@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened to a pod since the suite began to use it: replaced, restarted, deleted, moved to another address."""
+"""Changes of a pod since the suite began to use it: replaced, restarted, deleted, another
+address."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,8 +13,8 @@ from conformance.model.endpoint import Workload
 
 
 def changed(workload: Workload, pod: Obj | None) -> str:
-    """Return what happened to a pod since it became a Workload; empty if nothing did. ``pod``:
-    its present state; None: deleted.
+    """Return the change of a pod since it became a Workload; empty if nothing changed. ``pod``: its
+    present state; None: deleted.
     """
     what = " is gone" if pod is None else next(_changes(workload, pod), "")
     return f"pod {workload.label}{what}" if what else ""
@@ -31,7 +32,7 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
         yield f" is {pod_state.pod_state(pod) if status.get('reason') else status.get('phase')}"
-    # if no container is restarted, only the end of the pod's own container is a change
+    # if no container is restarted, only the end of the suite's own container in the pod is a change
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
     yield from _stopped(
         [status for status in statuses if not once or status["name"] == workload.container]
@@ -46,7 +47,8 @@ def _deletion(pod: Obj) -> Iterator[str]:
 
 
 def _disruption(status: Obj) -> str:
-    """Return `` (...)`` with the message of the disruption that evicts a pod; empty without one."""
+    """Return `` (...)`` with the message of the disruption that evicts a pod; empty if there is
+    none."""
     conditions = {
         condition.get("type"): condition.get("message")
         for condition in status.get("conditions") or []
@@ -66,8 +68,8 @@ def _last_ends(statuses: Sequence[Obj]) -> str:
 
 
 def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
-    """Yield a text for each container that has ended and was not started again yet, since the
-    number of restarts does not show it."""
+    """Yield a text for each container that has ended and was not started again yet: the number of
+    restarts does not show this end."""
     for status in statuses:
         state = status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
@@ -88,10 +90,10 @@ def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
 
 
 def unready(kube: Kube, workloads: Sequence[Workload], since: float) -> str:
-    """Return which pods the kubelet found unready after ``since`` (Unix s), or finds unready now;
-    empty: none.
+    """Return which pods the kubelet reported unready after ``since`` (Unix s), or reports unready
+    now; empty: none.
 
-    A pod's readiness when it became a Workload does not count, whatever its node's clock shows.
+    The state of a pod when it became a Workload does not count, whatever its node's clock shows.
     """
     now = there_now(kube, workloads)
     return "; ".join(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux pods with addresses of pools that no other pod of the worker has, if there are several
-pools.
+"""Linux pods with addresses of IP pools from which no other pod of the worker has an address, if
+there are several pools.
 
 Windows pods never request a pool (``kube.address_guard``).
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls images onto nodes before anything waits for them, with progress lines, since server core
-alone takes 10 minutes. Nodes that already report an image are skipped; if all do, nothing is
+"""Pulls images onto nodes before tests wait for them, with progress lines, since server core alone
+takes 10 minutes. Nodes that already report an image are skipped; if all nodes do, nothing is
 created."""
 
 import copy
@@ -24,7 +24,8 @@ from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.settings import Settings
 
 NO_SANDBOX = "FailedCreatePodSandBox"
-"""Reason of the kubelet's event when a pod gets no network; images are pulled only after that."""
+"""Reason of the kubelet's event when a pod gets no network. Images are pulled only after that
+step."""
 
 
 def needed(node: NodeFacts, settings: Settings) -> list[str]:
@@ -43,8 +44,8 @@ def needed(node: NodeFacts, settings: Settings) -> list[str]:
 
 
 def present(node: Obj) -> set[str]:
-    """Return the images that a Node object reports, in every spelling it uses (a kubelet reports at
-    most 50)."""
+    """Return the images that a Node object reports, in every spelling that the node uses. A kubelet
+    reports at most 50 images."""
     names = {
         name
         for image in (node.get("status") or {}).get("images") or []
@@ -73,10 +74,10 @@ class Prepull:
         self._pull_secrets: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeFacts]) -> int:
-        """Pull the missing images on ``nodes`` and wait for them; return on how many nodes
-        something was pulled.
+        """Pull the missing images on ``nodes`` and wait for them. Return the number of nodes on
+        which an image was pulled.
 
-        Raise EnvironmentBroken with the event's text if an image cannot be pulled, and if a node
+        Raise EnvironmentBroken if an image cannot be pulled (with the event's text), or if a node
         dies meanwhile.
         """
         reported = {
@@ -168,7 +169,7 @@ class Prepull:
             )
 
     def _without_network(self, name: str) -> bool:
-        """Return whether pods did not get as far as pulling, because the CNI plugin gave them no
+        """Return whether any pod failed before it pulled images, because the CNI plugin gave it no
         network."""
         pods = self.kube.objects("v1", "Pod", self.namespace, labels=f"app={name}")
         events = [event for pod in pods for event in self.changes.waits.events(pod)]

@@ -18,9 +18,10 @@ the namespace left one."""
 def copy_pull_secrets(
     kube: Kube, changes: Changes, images: Images, namespace: str
 ) -> dict[str, str]:
-    """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
+    """Copy the pull secrets of the namespace ``default``, so that kubelets can use them for a
+    namespace's pods.
 
-    None is copied into namespaces that the cluster's owner has prepared, because the owner has
+    Copy nothing into namespaces that the cluster's owner has prepared, because the owner has
     created the secrets there. Return a map of each secret's name to the name of its copy. Raise
     EnvironmentBroken if a secret cannot be read.
     """
@@ -57,7 +58,7 @@ def _pull_secret(kube: Kube, name: str) -> Obj:
 
 
 def unusable_pull_secrets(kube: Kube, images: Images) -> list[str]:
-    """Return why pull secrets cannot be copied into the run's namespaces, one reason each."""
+    """Return the reasons why pull secrets cannot be copied into the run's namespaces."""
     create = [Right("create", "secrets")] if images.all_pull_secrets else []
     reasons = [
         f"{kube.access.user} may not {right.label}, as pull secrets are copied into the run's "
@@ -76,8 +77,8 @@ def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
     """Copy a pull secret and return the copy's name: NAME, or NAME-2 and so on if the name is
     taken.
 
-    The copy is only ever created, never patched: the right to patch secrets is also the right to
-    read them, since a PATCH returns the object.
+    The copy is only ever created, never patched. The right to patch secrets would also be the right
+    to read them, since a PATCH returns the object.
     """
     for number in range(1, MOST_COPIES + 1):
         called = name if number == 1 else f"{name}-{number}"

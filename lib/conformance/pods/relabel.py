@@ -24,7 +24,7 @@ class Relabel:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._made: dict[ObjectRef, dict[str, dict[str, None]]] = {}
-        """Map each object to the patch that removes all labels that it was given."""
+        """Maps each object to the patch that removes all labels that it was given."""
 
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label of guests."""
@@ -36,8 +36,8 @@ class Relabel:
         self._mark(map(pod_reference, pods))
 
     def undo(self) -> None:
-        """Remove every label and annotation that was added, best effort. Raise the first failure
-        again."""
+        """Remove every label and annotation that was added. Continue after a failure, and raise the
+        first failure at the end."""
         failures: list[SuiteError] = []
         for target, given in reversed(list(self._made.items())):
             try:
@@ -64,7 +64,7 @@ class Relabel:
         *,
         fields: tuple[str, ...] = ("labels",),
     ) -> None:
-        made = self._made.setdefault(target, {})  # before the request, since its answer may be lost
+        made = self._made.setdefault(target, {})  # noted first, since the answer may be lost
         for field in fields:
             made.setdefault(field, {})[key] = None
         why = f"the test's change of {' and '.join(fields)} of a {target.kind.lower()}"
@@ -83,7 +83,7 @@ class RelabelNamespaces(Relabel):
     def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
         """Add labels to pods, their namespaces and accounts, after the action ``after``.
 
-        Each also has another label for a moment.
+        Each of these objects also gets another label, which is removed at once.
         """
         after()
         homes = _namespaces(pods)

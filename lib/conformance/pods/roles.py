@@ -13,13 +13,13 @@ DEMO_PORT = 80
 ECHO_PORT = 8080
 """HTTP and UDP echo (docs/probe-protocol.md) of every pod that is not in a node's own network."""
 STREAM_PORT = 9000
-"""Port on which stream agents accept streams (docs/probe-protocol.md, section 8), once an agent is
-started in a pod."""
+"""Port on which stream agents accept streams (docs/probe-protocol.md, section 8), if an agent was
+started in the pod."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A Deployment (or DaemonSet, in hosts of Windows nodes) of the manifests."""
+    """A Deployment of the manifests; in hosts of Windows nodes a DaemonSet."""
 
     name: str
     os: OS

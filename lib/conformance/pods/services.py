@@ -18,11 +18,12 @@ from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
-"""The port of every Service. Its target port is the echo server's 8080, so that a missing
-translation of the port is noticed."""
+"""The port of every Service. Its target port is the echo server's 8080, so that tests notice if the
+port is not translated."""
 OTHER_PORT = 81
 NAMED_PORT = 8087
-"""The other port of Services with a ClusterIP, and its target port, which they refer to by name."""
+"""The second port of Services with a ClusterIP, and the number of its target port, which they refer
+to by name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
 """ConfigMaps of CoreDNS; the second is RKE2's (its chart's name twice)."""
@@ -47,17 +48,17 @@ class Service:
 
     @property
     def name_in_the_cluster(self) -> str:
-        """Return its name without the cluster's domain: ``web.ns.svc``."""
+        """Return the Service's name without the cluster's domain: ``web.ns.svc``."""
         return f"{self.name_and_namespace}.svc"
 
     @property
     def addresses(self) -> list[str]:
-        """Return the addresses of its backends, to which a headless Service's name resolves."""
+        """Return the addresses of the backends, to which a headless Service's name resolves."""
         return [backend.address for backend in self.backends]
 
     @property
     def full_name(self) -> str:
-        """Return its DNS name: ``web.ns.svc.cluster.local``."""
+        """Return the Service's full DNS name: ``web.ns.svc.cluster.local``."""
         return f"{self.name}.{self.namespace}.svc.{self.domain}"
 
     @property
@@ -70,7 +71,7 @@ class Service:
 
     @property
     def by_both(self) -> tuple[Target, Target]:
-        """Return its ClusterIP as two targets: for connections and for datagrams."""
+        """Return the ClusterIP as two targets: for TCP connections and for UDP datagrams."""
         return self.by_address, self.by_address_udp
 
     @property
@@ -79,18 +80,18 @@ class Service:
 
     @property
     def by_name(self) -> Target:
-        """Return its DNS name as a target; the source resolves it."""
+        """Return the Service's DNS name as a target; the client resolves it."""
         return self._target(self.full_name, PORT, Addressing.NAME)
 
     def on(self, there: Workload) -> Target:
-        """Return its NodePort at the node that a pod runs on."""
+        """Return the Service's NodePort at the node that a pod runs on."""
         return self._at_node(there, self.node_port)
 
     def on_udp(self, there: Workload) -> Target:
         return dataclasses.replace(self._at_node(there, self.node_port_udp), protocol="udp")
 
     def at_own_node(self, backend: Workload) -> Target:
-        """Return its NodePort at a backend's node, which leads to that backend alone
+        """Return the Service's NodePort at a backend's node, which leads to that backend alone
         (``externalTrafficPolicy: Local``)."""
         return dataclasses.replace(self.on(backend), backends=(backend,))
 
@@ -153,8 +154,8 @@ class Services:
         return self.cluster_ip(backend).by_address_udp
 
     def by_other_port(self, backend: Workload) -> Target:
-        """Return the ClusterIP of the same Service with its other port, which leads to a named port
-        of the pod."""
+        """Return the ClusterIP of the same Service with its second port, which leads to a named
+        port of the pod."""
         return self.cluster_ip(backend).by_other_port
 
     def by_name(self, backend: Workload) -> Target:
@@ -172,8 +173,8 @@ class Services:
         return self.over(backends, "cluster-ip")
 
     def headless(self, backends: Group) -> Service:
-        """Return a headless Service over these pods, as :meth:`spread` does: its name leads to the
-        pods themselves."""
+        """Return a headless Service over these pods, as :meth:`spread` does. Its name resolves to
+        the pods' own addresses."""
         return self.over(backends, "headless")
 
     def another_name(self, service: Service) -> Service:
@@ -227,14 +228,14 @@ class Services:
                 made, f"makes {seat} reachable by {kind}", namespace=backend.namespace
             )
             self._there[here] = self.read(done or made, Group([backend]))
-        # the pod may have been replaced since
+        # the pod may have been replaced since the Service was created
         return replace(self._there[here], backends=(backend,))
 
     def over(self, backends: Group, kind: str) -> Service:
-        """Return a Service over all pods of a role, or over a single pod. A second call gives it
-        other backends.
+        """Return a Service over all pods of a role, or over a single pod. A second call gives the
+        Service other backends.
 
-        ``kind``: the name of its file under ``manifests/services``.
+        ``kind``: the name of the Service's file under ``manifests/services``.
         """
         first = backends.first
         selector = (
@@ -272,11 +273,12 @@ def _node_port(spec: Obj, protocol: str) -> int | None:
 
 
 def cluster_domain(kube: Kube) -> str:
-    """Return the cluster's DNS domain from CoreDNS' configuration, else the usual domain."""
+    """Return the cluster's DNS domain from CoreDNS' configuration, or the usual domain without
+    it."""
     for name in COREDNS:
         try:
             config = kube.find("v1", "ConfigMap", name, "kube-system")
-        except ApiRefused:  # the user may not read it
+        except ApiRefused:  # the user may not read the ConfigMap
             continue
         text = str(((config or {}).get("data") or {}).get("Corefile") or "")
         found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)

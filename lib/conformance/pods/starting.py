@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that did not become ready: decides which cases show something about the cluster, and which
-do not."""
+"""Pods that did not become ready: decides which of these failures show something about the
+cluster."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +17,18 @@ from conformance.verdicts.meaning import of_error
 __tracebackhide__ = True  # a failure shows the line of the test instead of this module's
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
-"""States of containers with a wrong image or program; the pod's network existed before."""
+"""States of containers with a wrong image or program. The pod's network was set up before."""
 NETWORK = re.compile(
     r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE
 )
-"""Matches FailedCreatePodSandBox's message if the network failed, which happens before any image of
+"""Matches FailedCreatePodSandBox's message if the network failed. This happens before any image of
 the pod is used."""
 REFUSAL = re.compile(r"(?:failed \(add\)|networkPlugin cni failed to set up pod .* network): (.+)")
 """Matches the network plugin's own text in the message of event FailedCreatePodSandBox, after the
 kubelet's text."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
-"""Matches Killing's message: the kubelet restarts the container, and its status does not show it
-yet."""
+"""Matches the message of the event Killing if a probe is the cause: the kubelet restarts the
+container, and its status does not show this yet."""
 
 
 def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
@@ -74,11 +74,10 @@ def _faults(status: Obj) -> Iterator[str]:
 def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     """Return why a pod that is not ready is no evidence about its network; empty: it is evidence.
 
-    It is evidence if a container of it runs, if its kubelet reported that the image exists on the
-    node, or if the kubelet reported that the network failed. These are not faults of the network:
-    an image that is still being pulled (for any of its containers), a container that its liveness
-    or startup probe kills, a kubelet that is busy or dead, or a sandbox that Windows does not
-    create.
+    It is evidence if a container of the pod runs, if its kubelet reported that the image exists on
+    the node, or if the kubelet reported that the network failed. It is no evidence if an image of
+    any of its containers is still being pulled, a liveness or startup probe kills a container, the
+    kubelet is busy or dead, or Windows does not create the sandbox.
     """
     states = [container.get("state") or {} for container in _containers(pod)]
     messages = {str(event.get("reason")): str(event.get("message") or "") for event in events}
@@ -107,8 +106,8 @@ def plugin_words(events: Sequence[Obj]) -> str:
 
 
 def strangers(pod: Obj) -> str:
-    """Describe what another owner's admission added to the pod and may keep it from being ready;
-    empty: nothing."""
+    """Describe an addition by another owner's admission that may keep the pod from being ready;
+    empty: there is none."""
     if by := tailor.redirecting(pod):
         return f"it has {by}"
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
@@ -134,11 +133,11 @@ def verdict_on(
 ) -> Exception:
     """Return the verdict on pods that were waited for and did not become ready (``error``).
 
-    This is for a test about starting. The verdict is a Nonconformance if the pod in the error has a
-    node, the suite's own image and program are right, and something ran or could have run
-    (:func:`nothing_ran`): then only the cluster's network can be the cause. Else it is
-    EnvironmentBroken, or the error itself if nothing more is known. ``events``: events of a pod,
-    oldest first.
+    This is for tests about starting. The verdict is a Nonconformance if the pod in the error has a
+    node, the suite's own image and program are right, and the pod is evidence about its network
+    (:func:`nothing_ran`): only the cluster's network can then be the cause. Otherwise the verdict
+    is EnvironmentBroken, or the error itself if nothing more is known. ``events`` returns the
+    events of a pod, oldest first.
     """
     for pod in pods:
         if fault := own_fault(pod):
@@ -167,7 +166,7 @@ def verdict_on(
 
 
 def _waited(error: EnvironmentBroken) -> str:
-    """Return how long the pods were waited for, in the words of the error: ``waited 360 s``."""
+    """Return how long the pods were waited for, read from the error's text: ``waited 360 s``."""
     found = re.search(r"after ([0-9.]+ s)", str(error))
     return f"waited {found[1]}" if found else "waited for it"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conversion of a manifest's Deployment to the applied object: node, image, tolerations, name.
-Pure: no API."""
+"""The conversion of a manifest's Deployment to the object to apply: node, image, tolerations, name.
+Pure: no requests to the API."""
 
 import copy
 import re
@@ -15,14 +15,15 @@ from conformance.settings import Images, PodLimits
 
 Obj = dict[str, Any]
 SEAT = "conformance/seat"
-"""The label that distinguishes a pod of a role from the role's pods on other nodes; policies select
-the role by ``app``."""
+"""The label that distinguishes a pod of a role from the role's pods on other nodes. Policies select
+all pods of the role by ``app``."""
 CONTAINERS = "conformance/containers"
-"""The annotation with the names of the containers in a pod's request; any other container was added
-by another owner's admission."""
+"""The annotation that lists the containers which the suite requested for a pod. Any other container
+was added by another owner's admission."""
 EXEMPT = f"exempt namespaces with the label {RUN_LABEL} from whatever adds it (a service mesh's injection, Kyverno)"
 OF_A_MESH = re.compile(r"istio|linkerd|envoy|kuma|consul|proxy", re.IGNORECASE)
-"""Matches, by name or image, a container that answers and connects in its pod's place."""
+"""Matches the name or image of a container that connects and accepts connections in its pod's
+place."""
 LEADS = frozenset({"NET_ADMIN", "NET_RAW", "ALL"})
 """Capabilities by which a container can redirect its pod's packets."""
 
@@ -40,8 +41,8 @@ def deployment(
 ) -> Obj:
     """Return a Deployment of one replica, or a DaemonSet, that is bound to ``node``.
 
-    ``role`` is the pods' label ``app``; ``name`` is the name of the object, and of the pods' seat;
-    ``labels`` are added to the pods. Raise MissingCapability if no image fits the node.
+    ``role`` is the pods' label ``app``; ``name`` is the name of the object, and the pods' seat
+    label; ``labels`` are added to the pods. Raise MissingCapability if no image fits the node.
     """
     made = copy.deepcopy(template)
     own = {"app": role, SEAT: name}
@@ -65,7 +66,7 @@ def deployment(
     spec["nodeSelector"] = selector
     if (
         "kubernetes.io/hostname" not in selector
-    ):  # the node is also required by affinity, since webhooks rely on it
+    ):  # some webhooks rely on affinity, so it also requires the node
         spec["affinity"] = on_nodes(node.name)
     return made
 
@@ -98,7 +99,8 @@ def limit(spec: Obj, limits: PodLimits) -> None:
 
 
 def added(pod: Obj) -> list[Obj]:
-    """Return the containers that were added to a pod's request; none if that is not known."""
+    """Return the containers that admission added to a pod; none if the requested ones are not
+    known."""
     own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
     return (
         [
@@ -112,7 +114,7 @@ def added(pod: Obj) -> list[Obj]:
 
 
 def redirecting(pod: Obj) -> str:
-    """Return an added container that may change the traffic of its pod; empty: none may."""
+    """Return an added container that may change the traffic of its pod; empty if there is none."""
     for container in added(pod):
         context = container.get("securityContext") or {}
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())
@@ -127,8 +129,8 @@ def _containers(spec: Obj) -> list[Obj]:
 
 
 def on_nodes(*names: str) -> Obj:
-    """Return the affinity of a pod that only these nodes fulfil: by their names, not their
-    labels."""
+    """Return the affinity of a pod that may run only on these nodes. It refers to the nodes' names,
+    not their labels."""
     terms = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
         for name in names

@@ -53,8 +53,8 @@ class TemporaryNamespace:
         return {"the namespace": Fact("there" if space else "gone", self.namespace), **found}
 
     def _policies(self) -> tuple[tuple[str, str], ...]:
-        """Return the kind of the namespace's policy. Return none if calicoctl writes the policy,
-        since then no API shows it."""
+        """Return the kind of the namespace's policy. Return nothing if calicoctl writes the policy,
+        since no API then shows the policy."""
         if self._pods.kube.discovery.serves(*POLICY):
             return (POLICY,)
         return () if self._pods.settings.calicoctl else (KUBERNETES_POLICY,)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods on a node that lose their network with the node's HNS network, and which of them belong to
-other owners."""
+"""Pods on a node that lose their network together with the node's HNS network, and which of these
+pods belong to other owners."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ MIRROR = "kubernetes.io/config.mirror"
 def third_party_pods(kube: Kube, node: str) -> list[Obj]:
     """Return the pods of DaemonSets on a node that have a pod network and are not the suite's.
 
-    A drain leaves them on the node, and they lose their network when the node gets a new HNS
+    A drain leaves these pods on the node, and they lose their network when the node gets a new HNS
     network.
     """
     return [
@@ -62,7 +62,7 @@ def networked(pod: Obj) -> bool:
 
 
 def is_own(pod: Obj) -> bool:
-    """Return whether a pod belongs to the suite: to this run or another one."""
+    """Return whether a pod belongs to the suite: to this run or to another run."""
     meta = pod["metadata"]
     by_name = str(meta.get("namespace") or "").startswith(NAMESPACE_PREFIX)
     return by_name or (meta.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
@@ -74,7 +74,8 @@ def label(pod: Obj) -> str:
 
 
 def controller(pod: Obj) -> Obj | None:
-    """Return the owner reference of a pod's controller; None if nothing would make the pod anew."""
+    """Return the owner reference of a pod's controller; None if no controller would recreate the
+    pod."""
     return next(
         (
             owner
@@ -86,7 +87,7 @@ def controller(pod: Obj) -> Obj | None:
 
 
 def daemonset_of(pod: Obj) -> str:
-    """Return its DaemonSet, by namespace and name; empty: it has none."""
+    """Return the pod's DaemonSet, by namespace and name; empty if it has none."""
     owner = controller(pod) or {}
     return (
         f"{pod['metadata']['namespace']}/{owner['name']}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that run and answer, but are not ready: a Service that selects them must leave them
-out."""
+"""Servers that run and answer, but are not ready: a Service that selects them must send them no
+traffic."""
 
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish, end
@@ -20,9 +20,9 @@ class UnreadyServers:
         """Deploy another pod of these servers' role, with their label ``app``, on the first
         server's node.
 
-        Return once its containers are ready by their probes. The pod itself is not ready, because
-        of a readiness gate with a condition that is never set. Raise EnvironmentBroken if its
-        containers are not ready in time.
+        Return once the pod's containers are ready by their probes. The pod itself is never ready,
+        because of a readiness gate with a condition that is never set. Raise EnvironmentBroken if
+        the containers are not ready in time.
         """
         first = servers.first
         node = next(node for node in self._placement.covered(first.os) if node.name == first.node)

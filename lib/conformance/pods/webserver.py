@@ -45,7 +45,7 @@ class WebServer:
         """Deploy the web servers. Return the replicas' own addresses, and for each server the
         NodePort at its first replica's node.
 
-        Raise Nonconformance if replicas do not become ready although their image is there and runs.
+        Raise Nonconformance if replicas do not become ready although their image exists and runs.
         """
         self._pods.prepare(self._pods.namespace)
         nodes = self._placement.one_per_build()
@@ -59,7 +59,8 @@ class WebServer:
         return replicas, ports
 
     def remove(self) -> None:
-        """Delete the Deployments and Services that were made; their addresses are free again."""
+        """Delete the Deployments and Services that were made, so that their addresses become
+        free."""
         made = self._made
         self._made = []
         for name in made:
@@ -111,7 +112,7 @@ class WebServer:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             self._keep([decision_on_failure(node, verdict)])
-            # the traceback of the wait shows nothing of use
+            # the traceback of the wait shows nothing useful
             raise verdict.with_traceback(None) from None
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that a worker's tests share, deployed when a test first requests them, kept until the
-worker's end.
+"""The pods that a worker's tests share. They are deployed when a test first requests them, and kept
+until the worker's end.
 
-A role has a pod on each covered node of its OS: its seats, named by the node's number
-(``windows-server-2``). Each pod is deployed in a thread of its own, so that tests wait only for the
-pods that they request.
+A role has a pod on each covered node of its OS. The pod's place is called a seat and is named by
+the role and the node's number (``windows-server-2``). Each pod is deployed in a thread of its own,
+so that tests wait only for the pods that they request.
 """
 
 import threading
@@ -39,10 +39,11 @@ ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_aro
 """Methods by which tests request these roles."""
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
-"""The place of a server, from a client's Windows node."""
+"""The place of a server, relative to a client's Windows node."""
 
 LOOK_AT_NODES = 5.0
-"""s. The interval between two checks whether covered nodes are alive, while nothing is wrong."""
+"""s. The interval between two checks whether covered nodes are alive, if there is no sign of a
+problem."""
 
 
 class WorkerPods:
@@ -55,7 +56,7 @@ class WorkerPods:
         placement: Placement,
         warm: Callable[[Workload], None] = lambda client: None,
     ) -> None:
-        """Set up the pods. ``warm`` waits until a new pod that will be a client has a network."""
+        """Set up the pods. ``warm`` waits until a new pod that serves as a client has a network."""
         self._pods = pods
         self._placement = placement
         self._warm = warm
@@ -74,8 +75,8 @@ class WorkerPods:
         self.claims: tuple[str, ...] = ()
         """The claims of the running test."""
         self.systems: tuple[OS, ...] = ("linux", "windows")
-        """Systems of the demo's pods that are started together: those that the running test is
-        about."""
+        """Operating systems of the demo's pods that are started together: the systems that the
+        running test is about."""
         self.keep: Callable[[Sequence[Decision]], object] = lambda decisions: None
         """Stores the decisions of the running test; the code that starts a test sets it."""
 
@@ -112,7 +113,7 @@ class WorkerPods:
         pods of these seats.
 
         Missing pods are deployed at once. A deployment's error is raised to every test that
-        requests the pod; a failed deployment is not tried again.
+        requests the pod; no further attempt is made.
         """
         seats = [
             self._seats(name)[0] if name.rpartition("/")[2] in ROLES else name for name in names
@@ -131,7 +132,7 @@ class WorkerPods:
         return self.get(f"{os}-server")[0]
 
     def node(self) -> Workload:
-        """Return a pod in the network of a Linux node, for tests that need a single one."""
+        """Return a pod in the network of a Linux node, for tests that need a single such pod."""
         return self.get("linux-node")[0]
 
     def placed_around(self, nodes: Sequence[str], place: Place) -> PodPairs:
@@ -148,8 +149,8 @@ class WorkerPods:
         """Deploy all pods of these roles for a test about starting: a pod that is not ready is a
         Nonconformance.
 
-        Their start confirms nothing yet; ``expect.started`` does. An image that cannot be pulled, a
-        container that crashes (even after its pod was ready), or a cluster without room is
+        This start confirms nothing yet; ``expect.started`` does. An image that cannot be pulled, a
+        container that crashes (even after its pod was ready), and a cluster without room are each
         EnvironmentBroken. The pods are not probed, so that only their start is judged.
         """
         work = {
@@ -173,7 +174,7 @@ class WorkerPods:
         if verdicts:
             raise verdicts[0].with_traceback(
                 None
-            ) from None  # the traceback of the wait shows nothing of use
+            ) from None  # the traceback of the wait shows nothing useful
         self.used |= {seat: future.result() for seat, future in work.items()}
         return Group(future.result() for future in work.values())
 
@@ -194,15 +195,15 @@ class WorkerPods:
         """Deploy the demo's pods of :attr:`systems` and wait for them, before a test's own time
         begins.
 
-        Raise nothing: a deployment's error is raised to the test that requests the pod.
+        Raise nothing: each test that requests a pod gets the error of its deployment.
         """
         seats = [seat for role in self._demo() for seat in self._seats(role)]
         wait([self._start(seat) for seat in seats])
         wait([self._warmth[seat] for seat in seats])
 
     def ensure_ready(self, *roles: str) -> Group:
-        """Return all pods of these roles, ready, for a test that only reads facts about them, even
-        if their network fails.
+        """Return all pods of these roles, once they are ready. This is for a test that only reads
+        facts about them, even if their network fails.
 
         Raise the deployment's errors: if a pod does not start, nothing can be read about it.
         """
@@ -218,12 +219,12 @@ class WorkerPods:
         return name.rpartition("/")[2]
 
     def revalidate(self) -> None:
-        """Check the pods again, since an exclusive test may have changed them; later callers get
+        """Check the pods again, since an exclusive test may have changed them. Later callers get
         the new pods.
 
-        Return as soon as it is known which changed. If a pod has no successor in time, tests that
-        request it raise EnvironmentBroken, and it is searched for again after the next exclusive
-        test.
+        Return as soon as the changed pods are known. If a changed pod has no successor in time,
+        tests that request it raise EnvironmentBroken. The successor is searched for again after the
+        next exclusive test.
         """
         self._look_again(patient=True)
 
@@ -231,7 +232,8 @@ class WorkerPods:
         """Check the pods before each test, as :meth:`revalidate` does, so that a restarted pod
         spoils no later test.
 
-        Costs one request per namespace. No test waits a second time for a pod without a successor.
+        This costs one request per namespace. No test waits a second time for a pod without a
+        successor.
         """
         self._look_again(patient=False)
 
@@ -242,12 +244,12 @@ class WorkerPods:
         return [future for future in work if not future.done()]
 
     def close(self) -> None:
-        """Wait for deployments under way, and start no more."""
+        """Wait for deployments under way, and start no more of them."""
         self._threads.shutdown(wait=True)
 
     def _group(self, role: str) -> Group:
-        """Return the pods of a role that exist and have a network. Nodes without such a pod become
-        inconclusive.
+        """Return the pods of a role that exist and have a network. The decisions on nodes without
+        such a pod become inconclusive.
 
         Raise the first error if there is no such pod.
         """
@@ -272,7 +274,7 @@ class WorkerPods:
         return Group(found.values())
 
     def _leave_lost(self, os: OS) -> None:
-        """Stop using nodes that died: a test's decisions on them are undecided."""
+        """Stop using nodes that died; a test's decisions on them are undecided."""
         systems: tuple[OS, ...] = ("linux", "windows")
         covered = {
             item.node.name: item.node for each in systems for item in self._placement.coverage(each)
@@ -372,7 +374,7 @@ class WorkerPods:
             return self._work[name]
 
     def _prepare(self, name: str) -> None:
-        """Create a pod's namespace, before several threads do so at once."""
+        """Create a pod's namespace now, so that several threads do not create it at once."""
         if ROLES[self._role(name)].host_network:
             self._pods.prepare(self._pods.host_namespace, privileged=True)
         elif "/" in name:
@@ -387,7 +389,7 @@ class WorkerPods:
     def _warm_up(self, work: Future[Workload]) -> None:
         if work.exception() is None and not work.result().role.endswith(
             "-server"
-        ):  # clients find out whether a server has a network
+        ):  # a server needs none: its clients find out whether it has a network
             self._warm(work.result())
 
     def _wish(self, name: str) -> Wish:

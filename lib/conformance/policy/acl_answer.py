@@ -8,7 +8,8 @@ from typing import Literal
 from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges
 
 Answer = Literal["Allow", "Block", ""]
-"""The answer. Empty: no rule matches the packet, or the client's port decides, which is not known.
+"""The answer. Empty: no rule matches the packet, or the answer depends on the client's port, which
+is not known.
 """
 
 

@@ -2,9 +2,9 @@
 """The list that HNS has for a pod, compared rule by rule with the list that Felix gives to HNS.
 Pure.
 
-The content of rules decides; HNS' ids only name the policy of an unexpected rule. Priorities are
-not compared, nor an order that makes no difference to any packet: Felix writes the members of a
-Service in any order.
+The content of rules is compared; HNS' ids only serve to name the policy of an unexpected rule.
+Priorities are not compared. Neither is an order that makes no difference to any packet: Felix
+writes the members of a Service in any order.
 """
 
 import re
@@ -23,13 +23,14 @@ FROM_HOST = "allow-host-to-endpoint"
 HOST = "Host"
 """The type of rules for the host's firewall."""
 OF_FELIX = range(900, 65001)
-"""The priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins put their rules,
-which apply until Felix' first list, at 65500, and AKS its own blocks at 200."""
+"""The priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins use 65500 for
+their rules, which apply until Felix' first list. AKS uses 200 for its own rules that block."""
 OF_AZURE = {"168.63.129.16", "169.254.169.254"}
 """The addresses of Azure's own servers, which AKS closes to pods (Azure/AgentBaker
 staging/cse/windows/azurecnifunc.ps1)."""
 _FELIX_ID = re.compile(r"(?:policy|profile)-(.+)-[A-Za-z0-9_-]{16}-(\d+)")
-"""Matches the policy; for a rule with more addresses than HNS takes, also the part."""
+"""Matches the id of a rule: the policy, and the part's number. Felix divides a rule with more
+addresses than HNS takes into parts."""
 _ANY = {"", "256", "any", "*"}
 
 

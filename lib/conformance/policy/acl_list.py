@@ -7,8 +7,8 @@ release.
     compare(expected, observed)  # conformance.policy.acl_differences
 
 Sources: felix/dataplane/windows (policysets.go, flattener.go, endpoint_mgr.go) of v3.31.7 and
-v3.32.1.  Proven by the lists that this code gives (tests/golden/windows-policy and
-windows-policy-2).  Rules that Felix gives every pod whatever its policies are left out: access
+v3.32.1.  Proven by the lists that this Go code gives (tests/golden/windows-policy and
+windows-policy-2).  Left out are rules that Felix gives every pod, whatever its policies: access
 from the node itself, and the rules of type Host.
 """
 
@@ -28,17 +28,17 @@ from conformance.policy.oracle.world import Backend, Member, Pod, World
 ANY_PROTOCOL = 256
 _ACTIONS = {"Allow": "Allow", "Deny": "Block", "Pass": "Pass"}
 SHOWN = 4
-"""The number of a rule's addresses that its text names."""
+"""The maximum number of a rule's addresses in its text."""
 _SMALLEST_BITSET = 19
-"""The number of bits that Felix' set of ports has at first (``2 ^ 16 + 1`` in Go, where ^ is
-exclusive or)."""
+"""The initial number of bits of Felix' set of ports (``2 ^ 16 + 1`` in Go, where ^ is exclusive
+or)."""
 
 Ranges = tuple[Range, ...]
 """Addresses or ports, sorted, neighbours merged; empty: any."""
 
 
 class FelixPanics(SuiteError):
-    """Policies that make Felix end: HNS gets no list."""
+    """Policies that make Felix end, so that HNS gets no list."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class HnsRule:
     policy: str = ""
     """``NetworkPolicy shop/web``, ``the end of tier default`` or ``no policy``."""
     where: str = ""
-    """The rule's place, ``ingress rule 2``; empty if no rule of a policy gave it."""
+    """The rule's place, ``ingress rule 2``; empty if it comes from no rule of a policy."""
 
     @property
     def effect(self) -> "HnsRule":
@@ -84,11 +84,11 @@ def acl_list(
 ) -> tuple[HnsRule, ...]:
     """Return the rules of a pod on a Windows node, in order, ingress before egress.
 
-    ``switches``: departures from the documents; None: those of the release as shipped. With
-    ``WINDOWS`` alone the list has none of the release's defects.
+    ``switches``: departures from the documents; None: the departures of the release as shipped.
+    With ``WINDOWS`` alone the list has none of the release's defects.
 
-    Raise UsageProblem for a release whose code nobody has read, and for policies of which a part is
-    not known; FelixPanics if there is no list.
+    Raise UsageProblem for a release that is not in RELEASES, and for policies with a part that is
+    not known; FelixPanics if Felix ends, so that there is no list.
     """
     if release not in RELEASES:
         known = " to ".join(f"v{major}.{minor}" for major, minor in (RELEASES[0], RELEASES[-1]))
@@ -132,11 +132,11 @@ def merged(ranges: Iterable[Range]) -> Ranges:
 
 
 def _tier(one: InForce, direction: Direction, world: World, switches: Switches) -> list[HnsRule]:
-    """Return the rules of a tier's policies, followed by the rule at the end of the tier."""
+    """Return the rules of a tier's policies, followed by the rule for the end of the tier."""
     found: list[HnsRule] = []
     for policy in (policy for group in one.groups for policy in group):
         if policy.staged:
-            break  # Felix knows no rules of a staged policy, and reads no further
+            break  # Felix has no rules of a staged policy, and reads no policy after it
         for rule in policy.rules[direction]:
             found += _rules(rule, policy, direction, world, switches)
     end = "Block" if one.tier.end == "Deny" else "Pass"
@@ -182,7 +182,7 @@ def _to_service(
 ) -> Iterator[HnsRule]:
     """Yield a rule for each protocol and port of a Service.
 
-    ``alone``: everything else in the policy's rule is ignored, which is a defect (XPOL-7).
+    ``alone``: the other conditions of the policy's rule are ignored, which is a defect (XPOL-7).
     """
     source = () if alone else _addresses(rule.source, world)
     if source is None:
@@ -280,8 +280,8 @@ def met(one: Ranges, other: Ranges) -> Ranges:
 def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRule]:
     """Return the tiers as one list; traffic that the last tier passes is blocked.
 
-    ``combines``: if a Pass rule and a rule after it have no common port, the result has any port,
-    which is a defect (XPOL-6).
+    ``combines``: if a Pass rule and a rule after it have no common port, the result applies to any
+    port, which is a defect (XPOL-6).
     """
     last = [replace(one, action="Block") if one.action == "Pass" else one for one in tiers[-1]]
     found, *behind = [*tiers[:-1], last]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The possible effect of another owner's policy on a path, on the node that enforces it.
 
-True: the policy certainly has the effect; False: it certainly does not; None: it may, since a part
-of the policy or of an end cannot be read, or since the node's columns differ. The oracle evaluates
-the policy. Each policy is evaluated alone: other policies of its tier, which could cancel its
-effect, are ignored, so that it excuses more rather than less. The policies in the next tiers are
+True: the policy certainly has the effect; False: it certainly does not; None: it may have the
+effect. The answer is None if a part of the policy or of an end cannot be read, or if the ways in
+which the node may enforce policies (its columns) give different answers.
+
+The oracle evaluates each policy alone. Other policies of its tier could cancel the effect, but are
+ignored: rather too many policies excuse a result than too few. The policies in the next tiers are
 assumed to be the run's own: a policy that closes, or opens, the remaining traffic.
 """
 
@@ -49,17 +51,17 @@ class End:
     """An end of a path, as selectors match it."""
 
     member: Member | None = None
-    """The pod or other member that the end is. None: no pod has the address; without a known
-    address, the pod is not known."""
+    """The pod or other member at this end. None: no pod has the end's address; or the address is
+    not known, and so neither is the pod."""
     address: int = NOT_KNOWN
     columns: tuple[Switches, ...] = (PROMISE,)
-    """The ways in which the end's node may enforce policies: as documented, or as the columns of
-    its release."""
+    """The ways in which the end's node may enforce policies: as documented, or as its release
+    does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """A direction at one end."""
+    """A path in one direction, as the end sees it that enforces the policy."""
 
     direction: Direction
     end: End
@@ -68,11 +70,12 @@ class Way:
     protocol: str = ""
     """``TCP``, ``UDP``, ``ICMP``; empty: not known."""
     ports: tuple[int, ...] = ()
-    """The destination ports that it may have: a Service's and its backend's; empty: not known."""
+    """The destination ports that a packet may have: a Service's and its backend's; empty: not
+    known."""
 
     @property
     def packets(self) -> Iterator[Packet]:
-        """Yield the first packet of a connection, once for each port that it may have."""
+        """Yield the first packet of a connection, once for each port that the packet may have."""
         protocol = fields.PROTOCOLS.get(self.protocol.lower(), NOT_KNOWN)
         ends = [self.other.address, self.end.address]
         source, destination = ends if self.direction == "ingress" else reversed(ends)
@@ -123,12 +126,12 @@ class ForeignPolicy:
     sets: tuple[NetworkSet, ...] = ()
     """Network sets of the cluster, if the policy's rules have selectors."""
     services: Mapping[tuple[str, str], list[Backend]] = field(default_factory=dict)
-    """The members of the Services that its rules name."""
+    """The members of the Services that the policy's rules name."""
 
     @property
     def label(self) -> str:
-        """Return kind and name, ``NetworkPolicy demo/deny``, with the tier unless it is the default
-        tier."""
+        """Return kind and name, ``NetworkPolicy demo/deny``. The tier is added unless it is the
+        default tier."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         tier = "" if self.tier.name == DEFAULT_TIER else f" (tier {self.tier.name})"
         return f"{self.kind} {name}{tier}"
@@ -195,14 +198,16 @@ class ForeignPolicy:
         )
 
     def gives(self, way: Way, observed: Observed, column: Switches) -> Truth:
-        """Return whether the policy could cause this result in one column."""
+        """Return whether the policy could cause this result if the node enforces it as in one
+        column."""
         selected = self.selects(way.end, way.direction)
         return (
             False if selected is False else all_of((self._effect(way, observed, column), selected))
         )
 
     def _effect(self, way: Way, observed: Observed, column: Switches) -> Truth:
-        """Return whether the policy could have this effect in a column, if it selects the end."""
+        """Return whether the policy could cause this result in a column, provided it selects the
+        end."""
         return self._is_there(way.direction, column) and self._given(way, observed, column)
 
     def _given(self, way: Way, observed: Observed, column: Switches) -> Truth:
@@ -236,7 +241,7 @@ class ForeignPolicy:
         return (own, behind)
 
     def _others(self, way: Way) -> Iterator[Range]:
-        """Yield a port that each Pass rule with ports leaves out, and that the path does not have.
+        """Yield, for each Pass rule with ports, a port that neither the rule nor the path has.
 
         A rule of the run for that port matters only if a release combines ports wrongly.
         """

@@ -41,8 +41,9 @@ def of_service_account(account: Mapping[str, Any]) -> dict[str, str]:
 def of_pod(pod: Mapping[str, Any], namespace: Labels, account: Labels) -> dict[str, str]:
     """Return the labels of a Pod that Calico's selectors match.
 
-    ``namespace``, ``account``: the labels of its namespace and its service account by the functions
-    above; the pod has them too, prefixed with ``pcns.`` and ``pcsa.``.
+    ``namespace``, ``account``: the labels of the pod's namespace and service account, as the
+    functions above return them. The pod has these labels too, prefixed with ``pcns.`` and
+    ``pcsa.``.
     """
     name = account_of(pod)
     added = {NAMESPACE_LABEL: pod["metadata"]["namespace"], "projectcalico.org/orchestrator": "k8s"}
@@ -52,8 +53,8 @@ def of_pod(pod: Mapping[str, Any], namespace: Labels, account: Labels) -> dict[s
 
 
 def of_network_set(network_set: Mapping[str, Any], namespace: Labels | None) -> dict[str, str]:
-    """Return the labels of a NetworkSet, with its namespace's labels, or of a GlobalNetworkSet
-    (None), that Calico's selectors match."""
+    """Return the labels of a NetworkSet or GlobalNetworkSet that Calico's selectors match.
+    ``namespace``: the labels of the NetworkSet's namespace; None for a GlobalNetworkSet."""
     if namespace is None:
         return own(network_set)
     added = {NAMESPACE_LABEL: network_set["metadata"]["namespace"]}

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placeholders such as ``${server.role}`` in a policy's manifest, and the objects with values in
-their place.
+"""Placeholders such as ``${server.role}`` in a policy's manifest, which are replaced by values.
 
-Pure, on parsed objects and not on text: a value can never change a manifest's structure. It applies
-nothing.
+Pure, on parsed objects and not on text: a value can never change a manifest's structure. This
+module applies nothing to a cluster.
 """
 
 import re
@@ -18,8 +17,8 @@ Obj = dict[str, Any]
 Named = Workload | Sequence[Workload] | Sequence[str] | str | int
 """The argument of a test for a placeholder."""
 Value = str | int | tuple[str, ...]
-"""A placeholder's value; a tuple repeats the list's entry that contains the placeholder. A number
-stays a number if the placeholder is the whole value."""
+"""A placeholder's value. A tuple repeats the entry of a list that contains the placeholder. A
+number stays a number if the placeholder is the whole value."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 """Fields of a workload that a manifest may use: ``${client.address}``."""
@@ -74,7 +73,7 @@ def filled_text(text: str, known: Mapping[str, Value]) -> str:
 
 
 def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
-    """Return the ``names`` that no placeholder begins with: values of a test that its manifest
+    """Return those ``names`` that no placeholder begins with: a test's values that its manifest
     ignores."""
     asked = {
         name.partition(".")[0]
@@ -98,8 +97,9 @@ def _filled(value: Any, known: Mapping[str, Value]) -> Any:
 
 
 def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
-    """Return the values that fill an entry of a list. If a placeholder in the entry has a tuple,
-    return them once for each item of the tuple, with the item as the placeholder's value."""
+    """Return the values that fill an entry of a list. If the value of a placeholder in the entry is
+    a tuple, return them once for each item of the tuple, with the item as the placeholder's
+    value."""
     asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
     several = sorted(name for name in asked if isinstance(known[name], tuple))
     if not several:

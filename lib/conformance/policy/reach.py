@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ends reach each other under some policies: as documented ("the promise"), on Windows and by
+"""The open paths between ends under some policies: as documented ("the promise"), on Windows and by
 release, and the causes of differences.
 
 Pure: objects in, paths out. Ports are grouped into ranges that every policy treats alike, so that
-no port is left out, and ends into groups that every policy treats alike, so that a pair of groups
-is decided once.
+no port is left out. Ends are grouped likewise, so that each pair of groups is decided only once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +47,7 @@ class End:
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why an end decides otherwise in a column than is documented."""
+    """The reason why the policies at an end decide in a column otherwise than documented."""
 
     column: str
     direction: Direction
@@ -83,11 +82,11 @@ class Own:
     """The data that decide at some ends in a direction: one object for groups with equal data."""
 
     policies: tuple[int, ...]
-    """Places of the policies that select these ends."""
+    """Indexes of the policies that select these ends, in the list of all policies."""
     peers: tuple[int, ...]
-    """Places of all peers in the rules of these policies."""
+    """Indexes of all peers in the rules of these policies."""
     node: str
-    """The node of these ends, if an address is asked about that this node has."""
+    """The node of these ends, if an end has an address of this node; empty otherwise."""
     families: tuple[int, ...]
 
 
@@ -99,7 +98,7 @@ class Group:
     own: Mapping[Direction, Own]
     """Empty: these ends are no pods."""
     observations: tuple[int, ...]
-    """A number for each peer of the rules; groups with equal numbers are alike to that peer."""
+    """A number for each peer of the rules; to a peer, groups with equal numbers are alike."""
 
     @property
     def first(self) -> End:
@@ -185,7 +184,7 @@ class Reach:
         return {id(end): group for group in self.groups for end in group.ends}
 
     def ways(self) -> Iterator[Way]:
-        """Yield every path, by destination, then by source."""
+        """Yield every path, ordered by destination, then by source."""
         for destination in self.ends:
             for source in self.ends:
                 if is_pair(source, destination):
@@ -195,7 +194,7 @@ class Reach:
                     )
 
     def between(self, source: End, destination: End) -> tuple[Answer, ...]:
-        """Return the answers for every protocol from one end to another; pairs of ends with equal
+        """Return the answers for every protocol from one end to another. Pairs of ends with equal
         answers get the same object."""
         here = self.group_of[id(source)]
         there = self.group_of[id(destination)]
@@ -230,8 +229,8 @@ class Reach:
         return column.on(end.os), column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
-        """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
-        on."""
+        """Map Windows pods by name to the rules that may crash Felix on their nodes from release
+        v3.29 on."""
         return {
             end.name: rules
             for end in self.ends
@@ -263,7 +262,7 @@ class Reach:
         )
 
     def _pods(self) -> Iterator[End]:
-        """Yield the pods; one whose operating system is unknown comes once for each system."""
+        """Yield the pods. A pod whose operating system is unknown comes once for each system."""
         for name, pod in sorted(self.world.pods.items()):
             why = self.unjudged.get(name, "")
             addresses = {_family(one): one for one in (pod.address, pod.second) if one}
@@ -273,7 +272,7 @@ class Reach:
             )
 
     def _signature(self, end: End) -> tuple[Any, ...]:
-        """Return everything that decides at an end, and about it."""
+        """Return all data by which policies at this end, or about this end, decide."""
         observed = tuple(
             self._properties.setdefault(self._seen(end, peer), len(self._properties))
             for peer in self._peers
@@ -336,7 +335,7 @@ class Reach:
     ) -> Decided:
         """Return the decisions of one group's policies about another group.
 
-        They are cached under everything that they can depend on.
+        They are cached under a key of all data that they can depend on.
         """
         if not at.first.pod:
             return self._decided.setdefault((), {})  # one object for all: a key of answers has it
@@ -378,7 +377,7 @@ class Reach:
         }
 
     def _read_alike(self, end: End, pod: Pod, direction: Direction) -> list[int]:
-        """Return for each column the place of the first column that reads the policies at an end
+        """Return, for each column, the index of the first column that reads the policies at an end
         in the same way."""
         asked = [self._reading(end, column) for column in self.columns]
         readings = [(self.oracle.in_force(pod, direction, *one), one[0]) for one in asked]

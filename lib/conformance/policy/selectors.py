@@ -5,11 +5,12 @@ possible answers.
 A selector selects, does not select, or cannot be evaluated: its text is invalid, or the labels are
 not known. No caller may treat the third answer as one of the other two. Sources: Calico's
 reference, NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes'
-reference, LabelSelector. The labels that Kubernetes and Calico add by themselves are in ``labels``.
+reference, LabelSelector. The labels that Kubernetes and Calico add by themselves are in the module
+``labels``.
 
-calico("role == 'db' && has(team)").selects(pod)      # on an endpoint's or a network set's labels
-calico_namespaces("all()").selects(namespace)         # a namespaceSelector, on its namespace's
-labels kubernetes({"matchLabels": {"role": "db"}}).selects(pod)
+    calico("role == 'db' && has(team)").selects(pod)  # the labels of an endpoint or network set
+    calico_namespaces("all()").selects(namespace)  # a namespaceSelector; the namespace's labels
+    kubernetes({"matchLabels": {"role": "db"}}).selects(pod)
 """
 
 import re
@@ -45,16 +46,15 @@ def word(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Selector:
-    """A selector that was read, or that cannot be read: then ``problem`` has the reason."""
+    """A selector. If it cannot be read, ``problem`` has the reason."""
 
     text: str
     holds: Predicate
-    """Tests labels. Raises ValueError if there is a ``problem``: use ``selects`` if there may be.
-    """
+    """Tests labels. Raises ValueError if there is a ``problem``; ``selects`` does not."""
     problem: str = ""
 
     def selects(self, labels: Labels | None) -> Truth:
-        """Return whether the selector selects labels; ``labels`` that are None are not known."""
+        """Return whether the selector selects labels. ``labels``: None if they are not known."""
         if self.problem:
             return None
         if labels is None:

@@ -44,8 +44,8 @@ def candidate(pod: Mapping[str, Any], addresses: frozenset[int]) -> Candidate:
 def members(
     service: Mapping[str, Any], pods: Iterable[Candidate]
 ) -> Iterator[tuple[Candidate, list[Port]]] | None:
-    """Return the pods of a Service, each with protocol and number of its ports. None: it has no
-    selector, so its members are not known."""
+    """Return the pods of a Service, each with protocol and number of its ports. None: the Service
+    has no selector, so its members are not known."""
     spec = service.get("spec") or {}
     wanted = spec.get("selector")
     if not wanted:

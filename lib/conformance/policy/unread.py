@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that may decide about pods, but that the oracle does not read. Pods that such an object
-may affect get no verdict.
+"""Objects that may decide about pods, but that the oracle does not read. A pod that such an object
+may affect gets no verdict.
 
 Any kind whose name ends in Policy counts, unless its API is known to decide nothing about traffic.
 """

@@ -41,7 +41,7 @@ def _families(rule: Rule) -> set[int]:
 
 
 def _is_no_part(end: Peer) -> bool:
-    """Return whether an exception is not a smaller part of its ipBlock."""
+    """Return whether an ipBlock has an exception that is not a smaller part of its network."""
     return not all(
         any(
             low <= first and last <= high and (low, high) != (first, last)
@@ -129,7 +129,7 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
         "Calico refuses http but in Allow rules for ingress of TCP",
     ),
 )
-"""The kinds, the test of a rule of these kinds, and why a rule is refused."""
+"""For each check: the kinds, the test that refuses a rule of these kinds, and the reason."""
 
 
 def check_policy(policy: Policy) -> None:
@@ -143,7 +143,7 @@ def check_policy(policy: Policy) -> None:
 
 
 def check_object(obj: Obj) -> None:
-    """Raise UsageProblem for faults of a Calico object that only its written form shows: an address
+    """Raise UsageProblem for faults that only the written form of a Calico object shows: an address
     without a prefix, host bits, a type that occurs twice."""
     if "projectcalico.org/" not in str(obj.get("apiVersion")):
         return
@@ -175,7 +175,7 @@ def _networks(spec: Obj) -> list[Any]:
 
 
 def check_no_doubles(objects: Iterable[Obj]) -> None:
-    """Raise UsageProblem for two objects of one kind and name."""
+    """Raise UsageProblem for two objects of the same kind and name."""
     observed = set()
     for obj in objects:
         group = str(obj.get("apiVersion") or "").partition("/")[0]

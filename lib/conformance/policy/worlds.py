@@ -2,11 +2,11 @@
 """Worlds: sets of policies that are shipped as data, with the oracle's expectation for every pair
 of pods.
 
-A world refers to seats: pods in two namespaces, ``a`` and ``b``, on each node. ``${a}`` is a
-namespace's name and ``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26``
-is the network that contains this address. Seats on nodes of the same operating system differ only
-in their addresses, so that a world shows the same on each build. Pure: it reads parsed YAML and
-returns objects.
+A world refers to seats: pods in two namespaces (spaces), ``a`` and ``b``, on each node. ``${a}`` is
+a namespace's name and ``${b.windows}`` the address of its first seat on Windows;
+``${b.windows}/26`` is the network that contains this address. Seats on nodes of the same operating
+system differ only in their addresses, so that a world shows the same on each build of Windows.
+Pure: it reads parsed YAML and returns objects.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SEAT_LABELS = {
     ("m", "windows"): {"x": "3", "role": "member"},
 }
 """Labels of seats, by space and operating system; each seat also has ``os`` and the labels of
-``SEAT``. ``z`` exists and is empty. ``team`` has the value of the other namespace's label, to show
-whether a selector was applied to the right labels."""
+``SEAT``. The label ``z`` exists with an empty value. ``team`` has the value of the other
+namespace's label, to show whether a selector was applied to the right labels."""
 SEAT = {"seat": "yes"}
 """The labels of every seat."""
 ACCOUNT = "teller"
@@ -56,7 +56,7 @@ SEATS_OF_ACCOUNT = (
 )
 """The seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
-"""The attempts between every pair; TCP 80 is named ``page``, and 8080 ``echo``."""
+"""Protocol and port of the attempts between every pair. TCP 80 is named ``page``, 8080 ``echo``."""
 SOURCE_PORT = 40000
 """The clients' port, which is above all ports that a world may name."""
 _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
@@ -91,7 +91,7 @@ class World:
 
     name: str
     claim: str
-    """The claim that pairs of seats decide if both columns agree."""
+    """The claim of pairs of seats for which the columns PROMISE and WINDOWS agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
     """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
@@ -100,8 +100,8 @@ class World:
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
-    """The claims of pairs in which the columns differ, on any nodes; other such pairs belong to no
-    claim."""
+    """The claims of pairs for which these columns differ, on any nodes; other such pairs belong to
+    no claim."""
 
     @property
     def puts(self) -> list[Obj]:
@@ -130,7 +130,7 @@ class World:
 
 @dataclass(frozen=True)
 class Cell:
-    """The expectation for a connection between two seats."""
+    """The expectation for an attempt between two seats."""
 
     source: Seat
     destination: Seat
@@ -144,8 +144,8 @@ class Cell:
     decisions: tuple[Decision, Decision]
     """The documented decisions: egress at the source, ingress at the destination."""
     before: tuple[Decision, ...] = ()
-    """The documented decisions before the newest edit; empty: there is no edit, or the seats have
-    had other pods since."""
+    """The documented decisions before the newest edit. Empty: there is no edit, or other pods have
+    taken the seats since."""
 
     @property
     def key(self) -> Key:
@@ -227,8 +227,8 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     """Yield the attempts.
 
     Worlds refer to the first seat of each kind. Between these seats, every entry of PORTS is tried.
-    Between them and the seats of other nodes, in both directions, one entry of PORTS is tried, a
-    different one for each pair in turn.
+    Between these seats and the seats of other nodes, in both directions, one entry of PORTS is
+    tried, a different entry for each pair in turn.
 
     In a story there are members, too. A pair without a member is then tried only between first
     seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
@@ -258,7 +258,7 @@ def _is_asked(
 
 
 def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
-    """Return whether there are members, but neither end is one."""
+    """Return whether there are members, but neither end is a member."""
     return not (source.member or destination.member) and any(seat.member for seat in seats)
 
 
@@ -292,8 +292,8 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
 
 
 def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Decision:
-    """Return the decision. If the end of a tier decided, add the policies of the tier that have no
-    matching rule."""
+    """Return the decision. If the end of a tier decided, add the tier's policies, none of which has
+    a matching rule."""
     if decision.policy or not decision.tier:
         return decision
     tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)

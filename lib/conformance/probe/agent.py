@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
-It makes no retries: every failure ends as ProbeBroken, and the agent is dead afterwards. Only
-:meth:`Agent.greet` and :meth:`Agent.request` wait for an answer: results of attempts are passed to
+It does not retry: every failure ends as ProbeBroken, and the agent is dead afterwards. Only
+:meth:`Agent.greet` and :meth:`Agent.request` wait for an answer. Results of attempts are passed to
 callbacks.
 """
 
@@ -30,15 +30,15 @@ from conformance.probe.asking import Inbox, Pending
 from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
-"""s. An agent that was not asked for this long gets a ping: it exits by itself after 120 s without
-a line."""
+"""s. An agent that got no line for this long gets a ping, because an agent exits by itself after
+120 s without a line."""
 
 Document = dict[str, Any]
 
 
 class AgentRefused(ProbeBroken):
     """The agent cannot start, is not this suite's program, or cannot carry out the line: another
-    try would not help."""
+    attempt would not help."""
 
 
 Results = Sequence[tuple[Pending, Document]]
@@ -47,21 +47,21 @@ Results = Sequence[tuple[Pending, Document]]
 
 @dataclass(eq=False)
 class _Line:
-    """Attempts of an Asking that are sent in one line, which is a batch of the protocol."""
+    """Attempts of an Asking that are sent in one line, as a batch of the protocol."""
 
     left: dict[int, Pending]
-    """Map the number in the line to its attempt, for attempts without a result."""
+    """Maps the numbers of attempts in the line to the attempts that have no result yet."""
     within: float
-    """s. The time for the answer after the line was sent. An agent that sends nothing at all (no
-    heartbeat) is given up earlier."""
+    """s. The time for the answer after the line was sent. An agent that sends nothing, not even a
+    heartbeat, is given up earlier."""
     inbox: Inbox
     name: str = ""
     sent: float = 0.0
     cancelled: bool = False
 
     def take(self, results: Any, left: Any) -> Results | None:
-        """Remove the attempts that have results, and return them with the results; None if the two
-        do not match."""
+        """Remove the attempts that have results, and return them with the results. None: the
+        results do not match the attempts."""
         if not isinstance(results, list):
             return None
         numbers = [result.get("id") for result in results]
@@ -89,20 +89,21 @@ class Agent:
         on_results: Callable[[Results, protocol.When], None],
         on_broken: Callable[[Sequence[Pending], ProbeBroken], None],
     ) -> None:
-        """Open the exec; if nothing arrives for ``silence`` seconds, the exec ends. Call
-        :meth:`greet` next.
+        """Open the exec; it ends if nothing arrives for ``silence`` seconds. Call :meth:`greet`
+        next.
 
-        ``on_results`` and ``on_broken`` (which receives the attempts that will get no more results)
-        are called from any thread, and must be quick. Raise ExecBroken (ProbeBroken) if the exec
-        cannot be opened.
+        ``on_results`` and ``on_broken`` are called from any thread, and must be quick.
+        ``on_broken`` receives the attempts that will get no more results. Raise ExecBroken
+        (ProbeBroken) if the exec cannot be opened.
         """
         self.workload = workload
         self.program = program
         self.held: set[str] = set()
-        """Names of streams that are being watched: an agent that holds some must not be ended."""
+        """Names of streams that are being watched: an agent that holds streams must not be
+        ended."""
         self.left_idle = False
         self.slots = ExitStack()
-        """The slots that it holds until it is closed."""
+        """The slots that the agent holds until it is closed."""
         self.clock = AgentClock(
             f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
         )
@@ -117,8 +118,8 @@ class Agent:
         self._waiting: deque[_Line] = deque()
         self._under_way = 0
         self._most = 1
-        """The maximum number of attempts under way: half of what the agent can have open at once,
-        so that none waits inside the agent."""
+        """The maximum number of attempts under way. It is half of what the agent can have open at
+        once, so that no attempt waits inside the agent."""
         self._noise: list[str] = []
         self._over = ""
         self._heard = self._sent = self.used = time.monotonic()
@@ -135,8 +136,8 @@ class Agent:
         )
 
     def greet(self, within: float) -> Document:
-        """Wait for the agent's hello and check that it is this suite's program. If not, end the
-        agent and raise ProbeBroken."""
+        """Wait for the agent's hello and check that the agent is this suite's program. Otherwise
+        end the agent and raise ProbeBroken."""
         try:
             hello = self._hello.result(within)
         except FutureTimeout:
@@ -150,8 +151,8 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send the first attempts of an Asking, half of what the agent can have open at once; the
-        others follow later.
+        """Send the first attempts of an Asking, at most half of what the agent can have open at
+        once. The other attempts follow later.
 
         Each line must be answered ``within`` seconds after it was sent. Return False, and send
         nothing, if the agent is dead.
@@ -172,7 +173,7 @@ class Agent:
             return any(line.inbox is inbox for line in self._waiting)
 
     def cancel(self, inbox: Inbox) -> None:
-        """End all attempts of an Asking; a callback may still be running for them in another
+        """End all attempts of an Asking. A callback for them may still be running in another
         thread."""
         with self._lock:
             self._waiting = deque(line for line in self._waiting if line.inbox is not inbox)
@@ -185,7 +186,8 @@ class Agent:
             self._say(protocol.cancel_line(line.name))
 
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
-        """Return the answer to a line made with a new batch's name, within this number of seconds.
+        """Send the line that ``line`` makes from a new batch's name; return the answer within this
+        number of seconds.
 
         A silent agent is given up earlier. Raise ProbeBroken (died, silent, cut, garbled) or
         AgentRefused.
@@ -209,7 +211,7 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give up the agent if it is silent, or has not answered in time. Must be called
+        """Give up the agent if it is silent, or has not answered in time. This must be called
         regularly."""
         now = time.monotonic()
         with self._lock:
@@ -230,11 +232,11 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        """Return whether attempts or questions are under way, or a stream is held."""
+        """Return whether attempts or requests are under way, or a stream is held."""
         return bool(self._lines or self._waiting or self._replies or self.held)
 
     def close(self) -> None:
-        """Send quit; idempotent."""
+        """Tell the agent to quit; idempotent."""
         with self._lock:
             self._over = self._over or "closed by the suite"
         self._stream.send(b'{"type":"quit"}')
@@ -330,7 +332,7 @@ class Agent:
                     self._over = self._over or f"it left: {document.get('reason')}"
 
     def _results(self, name: str, document: Document) -> None:
-        """Process some results of a line of attempts; its other results may still be to come."""
+        """Process some results of a batch; its other results may still follow."""
         results: Any = document.get("results")
         with self._lock:
             line = self._lines.get(name)

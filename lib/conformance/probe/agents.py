@@ -3,7 +3,7 @@
 needed.
 
 Attempts are sent at once if their agent is alive. Starting an agent, and reading its pod after an
-error, takes time and is done in a thread of the pool, one for each source; attempts that begin
+error, takes time. A thread of the pool does this, one for each source; attempts that begin
 meanwhile wait for it. Transport errors are retried as long as they may pass.
 """
 
@@ -81,13 +81,13 @@ class Agents:
         self._lock = threading.Lock()
         self._agents: dict[_Key, Agent] = {}
         self._waiting: dict[_Key, list[Pending]] = {}
-        """Map each agent to the attempts that wait for its repair; a key stays as long as the
+        """Maps each agent to the attempts that wait for its repair. A key stays as long as the
         repair is under way."""
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
         self._error: dict[_Key, str] = {}
-        """Map each agent to its last error."""
+        """Maps each agent to its last error."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
 
@@ -100,8 +100,8 @@ class Agents:
         """Return the live agent of a program in a pod; start it if there is none. Raise
         ProbeBroken.
 
-        ``waited`` receives the seconds of waiting for other starts, which do not count as the
-        agent's own time.
+        ``waited`` receives the seconds of waiting for other agents' starts, which do not count as
+        the agent's own time.
         """
         key = (source.uid, program.name)
         within = self.settings.timings.of(source.os).agent_slot
@@ -124,7 +124,8 @@ class Agents:
             return agent
 
     def begin(self, attempts: Iterable[Pending]) -> None:
-        """Send attempts; those whose agents are alive are sent at once."""
+        """Send attempts at once to agents that are alive; other attempts wait for the start of
+        their agent."""
         by_source: dict[str, list[Pending]] = {}
         for pending in attempts:
             by_source.setdefault(pending.attempt.source.uid, []).append(pending)
@@ -133,8 +134,8 @@ class Agents:
                 self._wait(unsent)
 
     def waits(self, source: str, inbox: Inbox) -> bool:
-        """Return whether a pod's attempts for an inbox have not left yet: its agent is in repair,
-        or busy."""
+        """Return whether attempts of a pod for an inbox have not been sent yet, because its agent
+        is in repair or busy."""
         with self._lock:
             if any(uid == source for uid, _ in self._waiting):
                 return True
@@ -152,7 +153,7 @@ class Agents:
     def starting(
         self, source: Workload, within: float, purpose: str = ""
     ) -> AbstractContextManager[Slot]:
-        """Hold a slot for the start of a program in a pod. Raise ProbeBroken if none is free in
+        """Hold a slot for the start of a program in a pod. Raise ProbeBroken if no slot is free in
         time."""
         if source.os == "windows":
             count = self.limits.powershell_starts
@@ -197,8 +198,8 @@ class Agents:
     def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
         """Pass attempts of a source to its live agent, and return those that could not be sent.
 
-        While a repair is under way, only the repair (``repaired``) sends; no agent is ended
-        meanwhile to make room.
+        While a repair is under way, only the repair (``repaired``) sends attempts. No agent is
+        ended meanwhile to make room.
         """
         key = _key(attempts[0].attempt.source)
         unsent: list[Pending] = []
@@ -223,8 +224,8 @@ class Agents:
         return True
 
     def _deliver(self, results: Results, when: protocol.When) -> None:
-        """Deliver all results of a line to their inbox at once, since waking the inbox's reader
-        costs more than this."""
+        """Deliver all results of a line to their inbox at once: waking the inbox's reader for each
+        result would cost more than the delivery."""
         answered = []
         for pending, result in results:
             try:
@@ -248,8 +249,8 @@ class Agents:
         self._wait(attempts)
 
     def _wait(self, attempts: Sequence[Pending]) -> None:
-        """Let attempts of a source wait for the repair of its agent; begin the repair unless it is
-        under way."""
+        """Add attempts of a source to those that wait for the repair of its agent. Begin the repair
+        unless it is under way."""
         source = attempts[0].attempt.source
         with self._lock:
             is_under_way = _key(source) in self._waiting
@@ -258,8 +259,8 @@ class Agents:
             self.pool.submit(self._repair, source)
 
     def _repair(self, source: Workload) -> None:
-        """Send a source's waiting attempts until none is left. After an error, give up or pause,
-        then start the agent and send again."""
+        """Send a source's waiting attempts until none is left. After an error, fail them or pause,
+        start the agent again, and send the attempts again."""
         attempts: list[Pending] = []
         try:
             while attempts := self._take_waiting(source):
@@ -273,8 +274,7 @@ class Agents:
                 pending.fail(error)
 
     def _take_waiting(self, source: Workload) -> list[Pending]:
-        """Return the attempts that wait for a source's agent; if there are none, the repair is
-        over."""
+        """Return the attempts that wait for a source's agent. If there are none, end the repair."""
         with self._lock:
             attempts = [
                 pending
@@ -286,8 +286,8 @@ class Agents:
         return attempts
 
     def _after_errors(self, source: Workload, attempts: list[Pending]) -> list[Pending]:
-        """Give up the attempts that an error has ended, and pause before others are repeated.
-        Return the remaining attempts."""
+        """Fail the attempts that cannot be repeated after an error, and pause before the others are
+        repeated. Return the remaining attempts."""
         broken = [pending for pending in attempts if pending.errors]
         if not broken:
             return attempts
@@ -313,7 +313,7 @@ class Agents:
         return [*again, *(pending for pending in attempts if not pending.errors)]
 
     def _trouble_of(self, source: Workload) -> tuple[SuiteError | None, str]:
-        """Return the change of a pod, and a message if the change is unknown."""
+        """Return the change of a pod, and a message if it is not known whether the pod changed."""
         try:
             return self.trouble([source]), ""
         except SuiteError as error:  # the probe's own error is still reported
@@ -377,14 +377,14 @@ class Agents:
         return agent
 
     def _take_slots(self, source: Workload, within: float, slots: ExitStack) -> float:
-        """Take the slots of a live agent: one of its Windows node, and one of all. Return the
-        seconds that this took.
+        """Take the slots of a live agent: one of the run, and for Windows one of its node. Return
+        the seconds that this took.
 
         Raise ProbeBroken.
         """
         begun = time.monotonic()
-        # The node's slot first, since any pod can use the other slot: an agent that waits for the
-        # node's slot must not hold it.
+        # The node's slot first: an agent that waits for it must not hold the other slot, which any
+        # pod can use.
         nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
             for node in nodes:
@@ -397,8 +397,8 @@ class Agents:
         return time.monotonic() - begun
 
     def _live_slot(self, bound: Bound, within: float) -> Slot:
-        """Return a slot for a live agent. An idle agent of this process makes room if the process
-        holds its share, or if all slots are taken."""
+        """Return a slot for a live agent. If the process holds its share of slots, or all slots are
+        taken, end an idle agent of this process to make room."""
         if self._held(bound) >= bound.share:
             self._make_room(node=bound.node)
         slot = self.slots.take(bound.name, bound.count)
@@ -448,8 +448,8 @@ class Agents:
         return bool(ended)
 
     def _watch(self) -> None:
-        """Give up silent and late agents, and end idle agents if their slots are wanted, until
-        :meth:`close`."""
+        """Give up silent and late agents, and end idle agents whose slots other processes want,
+        until :meth:`close`."""
         looked = time.monotonic()
         while not self._closed.wait(LOOK):
             with self._lock:
@@ -482,12 +482,12 @@ class Agents:
 
 
 def _key(source: Workload) -> _Key:
-    """Return the key of the agent that makes a pod's attempts."""
+    """Return the key of the agent that carries out a pod's attempts."""
     return source.uid, protocol.AGENTS[source.os].name
 
 
 def _by_inbox(attempts: Iterable[Pending]) -> Iterable[list[Pending]]:
-    """Group attempts by their inboxes, without those of closed inboxes."""
+    """Group attempts by their inboxes; leave out attempts of closed inboxes."""
     found: dict[Inbox, list[Pending]] = {}
     for pending in attempts:
         if not pending.inbox.closed:

@@ -37,12 +37,12 @@ class Asking(Protocol):
         """Return the next result, or None after ``within`` seconds without one."""
 
     def waits(self, source: str) -> bool:
-        """Return whether attempts of a source have not left yet: its agent is being started, or
-        busy."""
+        """Return whether attempts of a source have not been sent yet, because its agent is being
+        started or busy."""
 
     def cancel(self) -> None:
-        """End all attempts under way. Their results are neither returned nor written into a
-        transcript later."""
+        """End all attempts under way. Their results are not returned, nor written into a
+        transcript."""
 
 
 @dataclass(eq=False)
@@ -51,12 +51,12 @@ class Inbox:
 
     arrived: queue.SimpleQueue[Sequence[Answered]] = field(default_factory=queue.SimpleQueue)
     closed: bool = False
-    """Its results are no longer read."""
+    """The inbox's results are no longer read."""
 
 
 @dataclass(eq=False)
 class Pending:
-    """An attempt until its result has arrived, or it has been given up."""
+    """An attempt whose result has not arrived yet, and that has not been given up."""
 
     ticket: int
     attempt: Attempt
@@ -68,14 +68,14 @@ class Pending:
     errors: list[str] = field(default_factory=list)
     """Errors, oldest first."""
     hopeless: bool = False
-    """The newest error would occur again."""
+    """Another attempt would give the newest error again."""
 
     def fail(self, error: Exception) -> None:
-        """Report an error as the attempt's end."""
+        """Deliver an error as the attempt's result."""
         self.inbox.arrived.put([Answered(self.ticket, error=error)])
 
     def broken(self) -> ProbeBroken:
-        """Describe the errors of an attempt that is not tried again."""
+        """Return the error that describes all errors of an attempt that is not repeated."""
         elapsed = time.monotonic() - self.begun
         times = f"{counted(self.tries, 'try', 'tries')} in {elapsed:.0f} s"
         transport = "\n".join(dict.fromkeys(self.errors))

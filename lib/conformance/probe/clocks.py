@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two clocks: the suite's, and that of an agent process, placed on the suite's.
+"""Two clocks: the suite's clock, and the clock of an agent process, converted to the suite's.
 
-An agent reports all its times in milliseconds since its own start. Two facts bound the moment of
-that start on the suite's clock: a received line was written before it was received, and an attempt
-began after it was requested.
+An agent reports all its times in milliseconds since its own start. Two facts limit when this start
+can have been on the suite's clock: a line was written before it was received, and an attempt began
+after it was requested.
 """
 
 import math
@@ -19,7 +19,7 @@ _EPOCH = time.time() - time.monotonic()
 
 
 def unix(monotonic: float) -> float:
-    """Return a moment of ``time.monotonic`` in Unix seconds.
+    """Convert a moment of ``time.monotonic`` to Unix seconds.
 
     These seconds never jump, even if the machine's clock is set.
     """
@@ -29,11 +29,12 @@ def unix(monotonic: float) -> float:
 class AgentClock:
     """The clock of an agent process, which starts at zero when the process starts. Thread-safe.
 
-    All moments here are of ``time.monotonic`` unless they are marked as the agent's.
+    All moments here are of ``time.monotonic``, unless they are said to be of the agent's clock.
     """
 
     def __init__(self, name: str, asked: float) -> None:
-        """Start an estimate; ``asked``: when the exec that started the agent was requested."""
+        """Begin an estimate. ``asked``: the moment when the exec that started the agent was
+        requested."""
         self.name = name
         self._lock = threading.Lock()
         self._seen = asked
@@ -41,14 +42,14 @@ class AgentClock:
         self._latest = math.inf
 
     def record_line(self, up: float, received: float) -> None:
-        """Record a line that the agent wrote ``up`` seconds after its start: it started that long
-        ago, or longer."""
+        """Record that a line arrived which the agent wrote ``up`` seconds after its start. The
+        agent therefore started at least ``up`` seconds before ``received``."""
         with self._lock:
             self._age(received)
             self._latest = min(self._latest, received - up)
             self._earliest = min(
                 self._earliest, self._latest
-            )  # either clock has stepped: the newest bounds count
+            )  # a clock has stepped: the newest bounds count
 
     def record_begin(self, own: float, asked: float) -> None:
         """Record that an attempt requested at ``asked`` began ``own`` seconds after the agent's
@@ -67,8 +68,8 @@ class AgentClock:
             return (self._earliest + self._latest) / 2, (self._latest - self._earliest) / 2
 
     def place(self, own: float) -> tuple[float, float]:
-        """Return a moment of the agent's clock on the suite's clock, and its maximum error in
-        seconds."""
+        """Convert a moment of the agent's clock to the suite's clock. Return it with its maximum
+        error in seconds."""
         started, error = self.start()
         return started + own, error
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of Calico's CNI plugin, a file of its node, read through the node's calico-node pod.
+"""The log of Calico's CNI plugin, a file on its node, read through the node's calico-node pod.
 
-On Linux that pod mounts the file's folder (volume ``cni-log-dir``); on Windows it is a HostProcess
-pod, which can read the host's files. The times in the lines are the node's local time without its
-zone: on Windows the host reports the zone; on Linux, the last line is as old as the file.
+On Linux, that pod mounts the file's folder (volume ``cni-log-dir``). On Windows, the pod is a
+HostProcess pod, which can read the host's files. The times in the lines are the node's local time
+without a zone. On Windows the host reports the zone. On Linux the zone follows from the last line,
+which is as old as the file.
 """
 
 import json
@@ -27,19 +28,19 @@ CONFIGURATIONS: dict[OS, tuple[tuple[str, str], ...]] = {
 PATH = "/var/log/calico/cni/cni.log"
 """The operator's ``log_file_path`` on both systems (pkg/render/node.go, pkg/render/windows.go)."""
 NAMED = re.compile(r'\\"log_file_path\\": *\\"((?:[A-Za-z]:)?/[\w./ -]+\.log)\\"')
-"""Matches the field in a configuration that is a text within JSON: no other file of a node is
-opened."""
+"""Matches the field in a configuration that is a text within JSON. It must name a ``.log`` file, so
+that no other file of a node is opened."""
 BYTES = 256 * 1024
 """The number of bytes at the file's end that are read on Linux."""
 LINUX = 'stat -c %Y -- "$1" && tail -c "$2" -- "$1"'
 WINDOWS = one_line("cni_log.ps1")
 ON_WINDOWS = r"'C:\var\log\calico\cni\cni.log'"
-"""The path in the program."""
+"""The path as the program for Windows contains it."""
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?=\.)")
 FORBIDDEN = re.compile(r" was refused: 403\b")
 NO_RIGHT = "no right to run commands in Calico's pods"
 ZONES = timedelta(minutes=15)
-"""The offsets of all time zones are multiples of this."""
+"""The offset of every time zone is a multiple of this."""
 
 
 def read(  # noqa: PLR0917 - as the last look calls it
@@ -47,7 +48,7 @@ def read(  # noqa: PLR0917 - as the last look calls it
 ) -> str:
     """Return the lines of the file that were written from ``since`` on; on Windows only errors.
 
-    Raise SuiteError if it cannot be read.
+    Raise SuiteError if the file cannot be read.
     """
     where = (pod["metadata"]["namespace"], pod["metadata"]["name"], container)
     try:
@@ -67,7 +68,7 @@ def read(  # noqa: PLR0917 - as the last look calls it
 
 
 def path(kube: Kube, os: OS) -> str:
-    """Return the path of the file on nodes, as the configuration has it.  Raise SuiteError."""
+    """Return the path of the file on nodes, from the CNI configuration.  Raise SuiteError."""
     for namespace, name in CONFIGURATIONS[os]:
         found = kube.find("v1", "ConfigMap", name, namespace) or {}
         if named := NAMED.search(json.dumps(found.get("data") or {})):
@@ -76,8 +77,8 @@ def path(kube: Kube, os: OS) -> str:
 
 
 def command(os: OS, file: str) -> tuple[str, ...]:
-    """Return the command that prints the file's time, and then the file's end. On Windows the time
-    is in the host's time zone."""
+    """Return the command that prints a number, and then the file's end. The number is the file's
+    time on Linux, and the offset of the host's time zone on Windows."""
     if os == "linux":
         return ("sh", "-c", LINUX, "sh", file, str(BYTES))
     on_drive = (file if file[1:2] == ":" else f"C:{file}").replace("/", "\\")
@@ -98,7 +99,7 @@ def _zone(lines: list[str], changed: int) -> timedelta:
 
 
 def _written(lines: list[str], since: datetime) -> Iterator[str]:
-    """Yield the lines that were written from this time on. A line without a time belongs to the
+    """Yield the lines that were written from ``since`` on. A line without a time belongs to the
     line before it."""
     is_new = False
     for line in lines:

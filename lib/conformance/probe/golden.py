@@ -2,11 +2,11 @@
 """Golden conversations of the probe protocol, held with a real agent in a pod and compared word for
 word.
 
-In the first minute of a run they show, by the line that differs, where a system's own interpreter
-behaves differently (Windows PowerShell 5.1, a FIPS policy, a code page). Most use only the pod's
-own echo server and a closed port, on loopback, where no network can interfere. Conversations marked
-``beside`` need :class:`Servers`, which for all but one conversation are in another pod. The source
-is ``tests/contract/golden``; ``tools/package_golden.py`` copies them.
+In the first minute of a run they show where a system's own interpreter behaves differently (Windows
+PowerShell 5.1, a FIPS policy, a code page), by the line that differs. Most use only the pod's own
+echo server and a closed port, on loopback, where no network can interfere. Conversations marked
+``beside`` need :class:`Servers`, which for all but one conversation are in another pod. The
+conversations are written in ``tests/contract/golden``; ``tools/package_golden.py`` copies them.
 """
 
 import functools
@@ -32,7 +32,7 @@ from conformance.settings import OsTimings
 
 Document = dict[str, Any]
 SHOWN = 500
-"""The number of characters of a differing line that are shown."""
+"""The maximum number of characters of a differing line in a message."""
 CLOSED_PORT = 1
 """A port without a listener in the suite's pods."""
 GOLDEN_SERVER = Program(
@@ -50,8 +50,8 @@ REACHES: Document = {
         {"results": {"batch": "c", "results": [{"id": 0, "verdict": "CONNECTED"}, {"id": 1, "verdict": "CONNECTED"}]}},
     ],
 }  # fmt: skip
-"""The conversation that is run first with the servers of another pod; a difference there is a fault
-of the network."""
+"""The conversation that runs first with the servers of another pod. If it differs, the network is
+at fault."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Servers:
     """The servers' ports, by their names in the conversations, such as ``$HTTP``."""
 
     def seen_from(self, workload: Workload) -> dict[str, Any]:
-        """Return the servers' ports and ``$HOST`` as ``workload`` reaches them: on loopback if it
-        is the servers' own pod."""
+        """Return the servers' ports, and as ``$HOST`` the address at which ``workload`` reaches
+        them: loopback if the servers are in the same pod."""
         return {**self.ports, "$HOST": LOOPBACK if workload == self.pod else self.pod.address}
 
 
@@ -86,8 +86,8 @@ def serving(
 
 @functools.cache
 def conversations(program: str = "agent") -> tuple[Document, ...]:
-    """Return the conversations between hello and quit with an ``agent`` or a ``stream agent``, by
-    case."""
+    """Return the conversations with an ``agent`` or a ``stream agent``, ordered by case, without
+    hello and quit."""
     text = resources.files(__package__).joinpath("golden.json").read_text(encoding="utf-8")
     return tuple(json.loads(text)[program])
 
@@ -102,7 +102,7 @@ def filled(document: Any, values: Mapping[str, Any]) -> Any:
 
 
 def differs(wanted: Any, found: Any, where: str = "line") -> str:
-    """Return where a line differs from the example; empty: it does not.
+    """Return where a line differs from the example; empty if it does not differ.
 
     In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these
     parts.
@@ -145,11 +145,11 @@ def hold(
     echo_port: int = ECHO_PORT,
     servers: Servers | None = None,
 ) -> int:
-    """Run the conversations with a pod's own agent, and an echo server on ``echo_port``; return
-    their number.
+    """Run the conversations with a pod's own agent, and an echo server on ``echo_port``. Return
+    the number of conversations.
 
     Conversations that need ``servers`` are run only if there are servers. Raise ProbeBroken if the
-    agent broke or answered differently, with the line that differs.
+    agent broke, or if a line of its answers differs; the message shows the line.
     """
     values: dict[str, Any] = {
         "$ECHO": echo_port,
@@ -219,7 +219,7 @@ class _Talk:
 
     def carry_out(self, conversation: Document, far: str = "") -> None:
         """Carry out the conversation. Raise ProbeBroken at the first line that differs. ``far``:
-        the other pod, with the servers that it uses."""
+        the other pod whose servers it uses."""
         between = (
             f" (with servers in {far}: the network between them may be the reason)" if far else ""
         )
@@ -243,8 +243,8 @@ class _Talk:
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:
-        """Return all results of a batch by id, whatever the number of lines; or the first line that
-        is no result."""
+        """Return all results of a batch, sorted by id, from any number of lines. If a line is no
+        result of this batch, return this line."""
         results: list[Document] = []
         while True:
             found = self.hear(self._within, {"type": "results"})
@@ -258,7 +258,7 @@ class _Talk:
                 }
 
     def hear(self, within: float, wanted: Document) -> Document:
-        """Return the agent's next line; heartbeats are skipped if none is expected."""
+        """Return the agent's next line. Heartbeats are skipped unless a heartbeat is expected."""
         due = time.monotonic() + within
         while True:
             try:

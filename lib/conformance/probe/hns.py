@@ -3,9 +3,9 @@
 no clock.
 
 ConvertTo-Json writes a single object as an object, several objects as an array, and no objects as
-nothing at all. Inside objects the same happens to lists, and Windows PowerShell 5.1 wraps some
-lists as ``{"value": [...], "Count": n}``. Unreadable output is ProbeBroken, and never means that
-something is absent; networks that are not Calico's may have any form.
+nothing at all. It treats lists inside objects in the same way, and Windows PowerShell 5.1 wraps
+some lists as ``{"value": [...], "Count": n}``. Unreadable output is ProbeBroken, and never means
+that an object is absent. Networks that are not Calico's may have any form.
 """
 
 import json
@@ -46,29 +46,30 @@ ENDPOINT_MEMBERS = (
     "Policies",
 )
 BALANCER_MEMBERS = ("ID", "Policies", "References")
-"""The fields that are read; all of HNS' data about 60 endpoints has more than 1 MB."""
+"""The fields that are read. All of HNS' data about 60 endpoints would have more than 1 MB."""
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """The type of the policy by which a network reaches another node's block (hcsshim:
 hcn.RemoteSubnetRoute)."""
 _FIRST_TICK = datetime(1601, 1, 1, tzinfo=UTC)
 _LAST_TICK = 2**61
-"""The last moment of Windows' time that is accepted, in units of 100 ns; it is in the year 8907."""
+"""The last moment of Windows' time, in units of 100 ns, that is accepted. It is in the year
+8907."""
 PODS = "calico.*"
-"""Felix' default expression for names of pods' networks (WindowsNetworkName), used if nothing else
-is known."""
+"""Felix' default expression for names of pods' networks (WindowsNetworkName), used if the cluster's
+expression is not known."""
 
 
 class NoAnswer(ProbeBroken):
-    """The output of a cmdlet to which HNS does not answer."""
+    """The output of a cmdlet to which HNS has not answered."""
 
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
-    """Return the objects of an output; none for an empty one. Raise ProbeBroken, which names the
+    """Return the objects in an output; none for an empty output. Raise ProbeBroken, which names the
     request ``what``.
 
-    Hosts print in their OEM code page: a letter that is not UTF-8 is replaced, since no name that
-    is used has such a letter.
+    Hosts print in their OEM code page. A byte that is not UTF-8 is replaced, since no name that the
+    suite uses has such a letter.
     """
     text = stdout.decode("utf-8-sig", errors="replace").strip()
     if not text:
@@ -100,10 +101,10 @@ def many(value: Any) -> list[Any]:
 
 
 def network(found: Obj, pods: str = PODS) -> HnsNetwork:
-    """Return an object of Get-HnsNetwork; without its subnets if the expression ``pods`` does not
-    match its name.
+    """Return an object of Get-HnsNetwork as a network. Its subnets are left out if the expression
+    ``pods`` does not match its name.
 
-    As in Felix (KUBE_NETWORK), the expression may match anywhere in the name, ignoring case. Raise
+    As in Felix (KUBE_NETWORK), a match anywhere in the name counts, ignoring case. Raise
     ProbeBroken.
     """
     name = str(found.get("Name") or "")
@@ -149,7 +150,7 @@ def _updated(health: Any) -> str:
 
 
 def endpoint(found: Obj) -> HnsEndpoint:
-    """Return one of Get-HnsEndpoint's objects.  Raise ProbeBroken."""
+    """Return an object of Get-HnsEndpoint as an endpoint.  Raise ProbeBroken."""
     policies = [item for item in many(found.get("Policies")) if isinstance(item, dict)]
     return HnsEndpoint(
         id=_text(found, "ID"),
@@ -195,8 +196,8 @@ def _subnet(found: Any) -> HnsSubnet:
 
 
 def _remote_subnet(found: Obj) -> RemoteSubnet:
-    """Return a RemoteSubnetRoute. HNS version 1 has its settings next to the policy's type, version
-    2 under Settings."""
+    """Return a RemoteSubnetRoute. In HNS version 1 its settings stand next to the policy's type, in
+    version 2 under Settings."""
     settings = found.get("Settings")
     given: Obj = settings if isinstance(settings, dict) else found
     vni = given.get("IsolationId")
@@ -226,7 +227,7 @@ def _acl(found: Obj) -> AclRule:
 
 
 def _listed(value: Any) -> str:
-    """Return HNS' list as text: HNS separates items with commas, some versions write arrays or
+    """Return a list of HNS as text. HNS separates items with commas; some versions write arrays or
     numbers."""
     return ",".join(str(item) for item in many(value))
 

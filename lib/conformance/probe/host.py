@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux.
 
-A read returns facts or raises an exception: a broken exec, a failed command, a garbled or an empty
-output is ProbeBroken, and never counts as "there is none". A command may only print nothing if its
-pod then shows that its output arrives.
+A read returns facts or raises an exception. A broken exec, a failed command, and a garbled or empty
+output are ProbeBroken, and never count as "there is none". An empty output is accepted only if
+another command then shows that output from this pod arrives.
 
-HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first
-error. If HNS does not answer at all, its cmdlets write no error and return an empty text or null,
-which ConvertTo-Json prints.
+HNS' cmdlets write an error and go on, so that PowerShell ends with 0. Therefore scripts stop at
+their first error. If HNS does not answer at all, its cmdlets write no error. They return an empty
+text or null, which ConvertTo-Json prints.
 """
 
 import re
@@ -39,18 +39,18 @@ T = TypeVar("T")
 Run = Callable[[Workload, Sequence[str], float], ExecResult]
 """Runs a command in a pod within a number of seconds; raises ProbeBroken."""
 Place = Callable[[str], Workload]
-"""Returns the host pod of the node of that name; creates it if there is none."""
+"""Returns the host pod of the named node; creates it if there is none."""
 
 POWERSHELL = (
     r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive",
     "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text", "-Command",
 )  # fmt: skip
 """The command with its path, since HostProcess containers of containerd 1.6 use the host's PATH
-(hcsshim adds PowerShell's folder since v0.10.0). They run commands by ``cmd /c``: no script may
-contain ``"``, ``%`` or a line break."""
+(hcsshim adds PowerShell's folder since v0.10.0). These containers run commands by ``cmd /c``, so no
+script may contain ``"``, ``%`` or a line break."""
 SINGLE_QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
-"""The characters that PowerShell accepts as the end of a text in single quotes; it reads two of
-them as one (``CodeGeneration.EscapeSingleQuotedStringContent``)."""
+"""The characters that PowerShell accepts as the end of a text in single quotes. It reads two of
+them as one character (``CodeGeneration.EscapeSingleQuotedStringContent``)."""
 NOT_IN_SCRIPTS = re.compile(r'["%\x00-\x1f]')
 STOP = "$ErrorActionPreference = 'Stop'; "
 """The beginning of every script: an error ends the script, with exit status 1."""
@@ -67,12 +67,12 @@ PKTMON = (
     r"Select-String -Path ($file + '.txt') -SimpleMatch -Pattern {addresses} -Context 1,0 | "
     r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
 )
-"""The script of a capture by pktmon, which Windows has from build 17763 on. It captures into a file
-of the host, prints the lines about the addresses, and removes the file.
+"""The script of a capture by pktmon, which Windows has from build 17763 on. The script captures
+into a file of the host, prints the lines about the addresses, and removes the file.
 
 If another capture is under way, pktmon does not start a second one, and the other capture
-continues. If the pod is removed meanwhile, its ``finally`` does not run, and pktmon goes on in the
-host. Therefore the script first has WMI start a process outside the pod's job. After
+continues. If the pod is removed during a capture, the script's ``finally`` does not run, and pktmon
+goes on in the host. Therefore the script first has WMI start a process outside the pod's job. After
 ``PKTMON_LATE`` s, which is far above the time limit of evidence, that process ends the capture if
 its file still exists.
 """
@@ -80,10 +80,10 @@ PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
 """MB. The size of pktmon's file; when it is full, the oldest packets are removed."""
 PKTMON_LINES = 300
-"""The number of packets of pktmon's text that are printed, each with the line before it, which
-contains the place and the reason if the packet was dropped."""
+"""The number of packets in pktmon's text that are printed. Each packet is printed with the line
+before it, which contains its place and the reason if it was dropped."""
 WITNESS = "Write-Output witness"
-"""A command that prints something on every node, to show that output arrives."""
+"""A command that prints a line on every node, to show that output arrives."""
 CNI_CONFIGURATIONS = (
     r"C:\etc\cni\net.d\*.conf*",
     r"C:\k\azurecni\netconf\*.conf*",
@@ -91,10 +91,10 @@ CNI_CONFIGURATIONS = (
     r"C:\var\lib\rancher\rke2\agent\etc\cni\net.d\*.conf*",
     r"C:\k\cni\config\*.conf*",
 )
-"""Paths on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by
+"""Paths on Windows: the default of windowsNodes.cniConfigDir; AKS; EKS; RKE2; Calico installed by
 hand."""
 PAUSE = 0.25
-"""s. The pause before a broken exec is tried again; it doubles."""
+"""s. The pause before a broken exec is repeated; it doubles after each attempt."""
 
 
 class CommandFailed(ProbeBroken):
@@ -116,7 +116,7 @@ class Hosts:
         pods: str = hns.PODS,
     ) -> None:
         """Set up the reads. ``pods``: the expression that matches the names of pods' HNS networks.
-        ``once``: failed commands are not repeated, for callers that have little time and decide
+        ``once``: do not repeat failed commands, for callers that have little time and decide
         nothing."""
         self._run = run
         self._windows = windows
@@ -144,7 +144,7 @@ class Hosts:
         ]
 
     def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
-        """Return HNS endpoints of a Windows node; with ``remote`` also those that stand for
+        """Return HNS endpoints of a Windows node. With ``remote``, include endpoints that stand for
         addresses of other nodes. Raise as :meth:`hns_networks` does."""
         found = [
             hns.endpoint(document)
@@ -162,8 +162,8 @@ class Hosts:
         ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
-        """Return the access rules of a pod's endpoint, in HNS' order. Raise ProbeBroken if it has
-        no endpoint there."""
+        """Return the access rules of a pod's endpoint, in HNS' order. Raise ProbeBroken if the pod
+        has no endpoint on this node."""
         endpoints = self.hns_endpoints(node)
         for endpoint in endpoints:
             if endpoint.address == workload.address:
@@ -174,8 +174,8 @@ class Hosts:
         )
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
-        """Return the text of a Windows node's CNI configuration: of the files at ``places``, then
-        of the usual places of installations.
+        """Return the text of a Windows node's CNI configuration: the files at ``places``, then the
+        files at the usual places of installations.
 
         Raise as :meth:`hns_networks` does.
         """
@@ -210,17 +210,18 @@ class Hosts:
         )
 
     def calico_program(self, node: str) -> tuple[str, str]:
-        """Return path and version of the program that runs as Felix on a Windows node, both empty
-        if none does.
+        """Return path and version of the program that runs as Felix on a Windows node. Both are
+        empty if no such program runs.
 
-        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise as :meth:`hns_networks` does.
+        Example: ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise as
+        :meth:`hns_networks` does.
         """
         said = self._text(node, STOP + windows_host.VERSION)
         return windows_host.calico_program(said, f"node {node}")
 
     def service(self, node: str, name: str) -> str:
-        """Return the state of a Windows service, ``Running``; empty if it is not installed.  Raise
-        the errors of :meth:`hns_networks`."""
+        """Return the state of a Windows service, such as ``Running``; empty if it is not installed.
+        Raise the errors of :meth:`hns_networks`."""
         found = f"Get-Service -Name {name} -ErrorAction SilentlyContinue"
         lines = self._lines(node, f"{STOP}{found} | ForEach-Object {{ '' + $_.Status }}")
         return lines[0].strip() if lines else ""
@@ -229,7 +230,7 @@ class Hosts:
         r"""Return the properties in which Windows nodes of a build may differ: HNS and VFP
         switches, .NET, culture, ...
 
-        Registry values by key and name: ``hns\State HnsAclUpdateChange``. Raise as
+        Registry values are named by key and name: ``hns\State HnsAclUpdateChange``. Raise as
         :meth:`hns_networks` does.
         """
         return windows_host.differences(
@@ -253,8 +254,9 @@ class Hosts:
         )
 
     def connect(self, node: str, targets: Sequence[str], seconds: float) -> dict[str, Verdict]:
-        """Try TCP connections from a Windows node's host to ``ADDRESS:PORT`` targets, all at once
-        for some seconds, and return their results. Raise the errors of :meth:`hns_networks`."""
+        """Attempt TCP connections from a Windows node's host to ``ADDRESS:PORT`` targets, all at
+        once and for some seconds. Return their results. Raise the errors of
+        :meth:`hns_networks`."""
         script = STOP + windows_host.connecting(targets, seconds)
 
         def ask() -> dict[str, Verdict]:
@@ -265,11 +267,11 @@ class Hosts:
         return self._patiently(ask, self._timings.windows.exec_overhead + seconds)
 
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
-        """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
+        """Remove at least one HNS network of a node, which cuts the node's own exec streams.
 
-        Return the exec's output, or the error that broke it after the request. Neither shows that
-        the network is gone; a fresh read does. Raise ProbeBroken if the command itself reports a
-        failure or was never requested, MissingCapability.
+        Return the exec's output, or the error that broke the exec after the request. Neither of
+        them shows that the network is gone; a new read does. Raise ProbeBroken if the command
+        itself reports a failure or was never requested. Raise MissingCapability.
         """
         chosen = " -or ".join(f"$_.ID -eq {quoted(identity)}" for identity in sorted(identities))
         script = f"{STOP}Get-HnsNetwork | Where-Object {{ {chosen} }} | Remove-HnsNetwork"
@@ -285,8 +287,8 @@ class Hosts:
         """Return pktmon's own lines about packets with one of these addresses, captured for a
         number of seconds.
 
-        Raise as :meth:`hns_networks` does; ProbeBroken also if there is no pktmon, or if it is in
-        use.
+        Raise as :meth:`hns_networks` does. Raise ProbeBroken also if the host has no pktmon, or
+        pktmon is in use.
         """
         script = STOP + PKTMON.format(
             name=secrets.token_hex(4),
@@ -329,8 +331,8 @@ class Hosts:
         return linux_host.captured(node, _succeeded(node, "capture.py", done).stdout)
 
     def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the objects that an HNS cmdlet lists. If it fails while another command answers,
-        the message names HNS.
+        """Return the objects that an HNS cmdlet lists. If the cmdlet fails while another command
+        succeeds, the message names HNS.
         """
         script = _listing(cmdlet, members)
         try:
@@ -348,7 +350,7 @@ class Hosts:
             raise ProbeBroken(text, broken.observations, broken.transport) from broken
 
     def _answers(self, node: str) -> bool:
-        """Return whether commands in a Windows node's host run and their output arrives."""
+        """Return whether commands run in a Windows node's host and their output arrives."""
         try:
             return self._successful(self._windows(node), node, WITNESS).strip() == b"witness"
         except SuiteError:
@@ -388,8 +390,8 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Run an attempt, and repeat it after an error, for three times the time limit of an exec,
-        as probing does."""
+        """Call ``ask``, and repeat it after an error for three times the time limit of an exec, as
+        probing does."""
         deadline = Deadline(3 * overhead, self._clock)
         pause = PAUSE
         tries = 0
@@ -410,7 +412,7 @@ class Hosts:
 
 
 def quoted(text: str) -> str:
-    """Return a cluster's text in a form that PowerShell reads as plain text.
+    """Return a text from the cluster, quoted so that PowerShell reads it as plain text.
 
     Raise ProbeBroken for characters that ``cmd /c`` would interpret within the quotes around a
     script.
@@ -426,8 +428,8 @@ def _decoded(output: bytes) -> str:
 
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
-    """Return the script that prints these members of all objects that a cmdlet returns; an empty
-    text and null are printed as they are."""
+    """Return the script that prints these members of all objects that a cmdlet returns. An empty
+    text and null are printed unchanged."""
     picked = (
         f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
     )

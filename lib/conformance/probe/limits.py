@@ -24,7 +24,7 @@ class Limits:
     """Live agents on one Windows node: execs in parallel have made Windows nodes unusable
     (kubernetes#124700)."""
     share_of_node: int = number("WIN-AGENTS")
-    """The ``share`` of ``per_windows_node``."""
+    """The value of ``share`` for the agents on one Windows node."""
     restarts: int = 20
     """The number of restarts of a broken agent per pod and process. More failures are no
     coincidence, and each start costs a Windows node 2 to 4 s and a core."""
@@ -35,12 +35,12 @@ class Limits:
 
 @dataclass
 class Counts:
-    """The cost of probing, per ``(node, os)`` and in all."""
+    """The cost of probing, per ``(node, os)`` and in total."""
 
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents that were started, each by one exec."""
     restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Agents that were started in place of a broken agent."""
+    """Agents that were started to replace a broken agent."""
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)

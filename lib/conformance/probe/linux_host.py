@@ -39,7 +39,8 @@ def only_answer(
 ) -> T:
     """Return ``read`` applied to the only answer of a program that ran in a node's network.
 
-    Raise ProbeBroken: no line with the mark, another program's, garbled, incomplete.
+    Raise ProbeBroken if no line has the mark, or the answer is of another program, garbled or
+    incomplete.
     """
     lines = [
         found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None
@@ -72,8 +73,8 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
 def capture_argv(
     seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the command that captures packets between the addresses ``ends``, and between them and
-    ``peers``.
+    """Return the command that captures packets between the addresses ``ends``, and between ``ends``
+    and ``peers``.
 
     Without ``peers``, it captures all packets to or from ``ends``.
     """

@@ -13,7 +13,7 @@ class Bound:
     """The limit of live agents, in all or on a node."""
 
     name: str
-    """The name of its slots."""
+    """The name of the slots of these agents."""
     count: int
     share: int
     """The number of agents that a process keeps while another process needs agents."""

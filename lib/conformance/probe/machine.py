@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lag of this machine, so that a late result can be distinguished from a wrong result.
 
-If the suite sends or receives late, its own machine is late; if the lab runs on the same machine,
-the whole lab is late, too. The kernel shows that as well. ``/proc/pressure/cpu`` has the time in
+If the suite sends or receives late, its own machine is late. If the lab runs on the same machine,
+the whole lab is late, too. The kernel also reports this. ``/proc/pressure/cpu`` has the time in
 which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information").
 ``/proc/self/schedstat`` has that time for this process ("Scheduler Statistics"), and ``/proc/stat``
-how many tasks want a core. Moments are seconds of ``time.monotonic``.
+the number of tasks that want a core. Moments are seconds of ``time.monotonic``.
 """
 
 import os
@@ -22,22 +22,23 @@ PRESSURE = Path("/proc/pressure/cpu")
 SCHEDULED = Path("/proc/self/schedstat")
 TASKS = Path("/proc/stat")
 LATE = 0.05
-"""The share of a budget from which a lag counts. A smaller lag excuses nothing, since the budget
-has room for it."""
+"""A lag counts from this share of a budget on. A smaller lag excuses nothing, since the budget has
+room for it."""
 PRESSED = 0.95
-"""The share of the time in which some task waits for a core; above it, the machine is overloaded.
+"""The share of the time in which some task waits for a core. From this value on, the machine counts
+as overloaded.
 """
 FELT = 0.5
-"""s. The lag from which a machine counts as late. Pressure alone does not show this: with a few
+"""s. The lag from which a machine counts as late. Pressure alone does not show this. With a few
 computing processes the pressure is 100 %, but the kernel soon gives a core to a process that has
-slept, so that the lag is only milliseconds."""
+slept, and the lag is only milliseconds."""
 STARVED = 0.9
 """The share of the time in which this process wanted a core and had none. From this value on, the
 lab's processes get less than a tenth of the time that they need, although a process that mostly
-sleeps may be hardly late."""
+sleeps may hardly be late."""
 CROWD = 12
-"""With this many tasks per core, processes that compute get less than a tenth of the time that they
-need, even if this process gets more because it mostly sleeps."""
+"""The number of tasks per core from which processes that compute get less than a tenth of the time
+that they need, even if this process gets more because it mostly sleeps."""
 TICK = 0.005
 """s. A smaller lag is not recorded."""
 WINDOW = 2.0
@@ -68,8 +69,9 @@ def _pressure(field: str) -> float | None:
 
 
 def demand() -> tuple[float, float, float]:
-    """Return the seconds in which this process had a core and in which it waited for one, and the
-    number of tasks that want each core; zeros if the kernel does not report them.
+    """Return the seconds in which this process had a core, the seconds in which it waited for a
+    core, and the number of tasks that want each core. Return zeros if the kernel does not report
+    them.
     """
     try:
         ran, delayed = map(int, SCHEDULED.read_text(encoding="ascii").split()[:2])
@@ -89,20 +91,20 @@ class Machine:
     pressure: Callable[[], float | None] = waited
     demand: Callable[[], tuple[float, float, float]] = demand
     worst: float = 0.0
-    """s. The longest lateness."""
+    """s. The longest lag of this machine."""
     given: int = 0
     """The number of budgets that were extended."""
     excused: int = 0
     """The number of paths that were left undecided because the machine was late all the time."""
     _late: deque[tuple[float, float]] = field(default_factory=deque)
     _waited: deque[tuple[float, float, float, float, float]] = field(default_factory=deque)
-    """Samples at least a second apart: the time, how long some task had waited for a core by then,
-    and :func:`demand`."""
+    """Samples at least a second apart: the time, the seconds in which some task had waited for a
+    core by then, and :func:`demand`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_lateness(self, seconds: float, now: float) -> None:
-        """Record that something was sent or received this many seconds late, just now; below 0: in
-        time."""
+        """Record that data was sent or received this many seconds late, just now. A value below 0
+        means in time."""
         with self._lock:
             is_due = self.shared and (not self._waited or now - self._waited[-1][0] >= 1.0)
             if is_due and (total := self.pressure()) is not None:
@@ -115,14 +117,14 @@ class Machine:
                     kept.popleft()
 
     def behind(self, since: float) -> float:
-        """Return the longest lateness since then, in seconds."""
+        """Return the longest lag after ``since``, in seconds."""
         with self._lock:
             return max((seconds for at, seconds in self._late if at >= since), default=0.0)
 
     def more(self, budget: float, since: float) -> float:
-        """Return the seconds by which a used-up budget is extended once; 0: not at all.
+        """Return the seconds by which a used-up budget is extended once; 0: it is not extended.
 
-        The extension is the budget again, plus the time that the machine was late.
+        The extension is the budget itself, plus the time that the machine was late.
         """
         behind = self.behind(since)
         pressed = min(self._shares(since), default=0.0) >= PRESSED
@@ -132,8 +134,9 @@ class Machine:
         return budget + behind
 
     def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
-        """Return whether the lab shares the machine, and the machine was under pressure all the
-        time and late or, if the lab ``computes`` meanwhile, starved."""
+        """Return whether the lab shares the machine, and the machine was overloaded all the time.
+        Besides, it must have been late all the time or, if the lab ``computes`` meanwhile,
+        starved."""
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False
@@ -145,7 +148,8 @@ class Machine:
         return all(later - earlier < WINDOW for earlier, later in pairwise(moments))
 
     def _is_starved(self, since: float) -> bool:
-        """Return whether processes that compute get less than a tenth of a core."""
+        """Return whether processes that compute have got less than a tenth of the time that they
+        need."""
         with self._lock:
             looks = [look[2:] for look in self._waited if look[0] >= since]
         if len(looks) < 2:

@@ -38,8 +38,8 @@ from conformance.settings import Settings
 __all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s. The interval between two checks for an answer; this only limits a single wait, and ends
-nothing."""
+"""s. The interval between two checks for an answer. It only limits a single wait, and ends no
+attempt."""
 
 
 class LiveAsking:
@@ -80,7 +80,7 @@ class LiveAsking:
         return self._agents.waits(source, self._inbox)
 
     def cancel(self) -> None:
-        """Cancel as :meth:`Asking.cancel` does; it can begin attempts again afterwards."""
+        """Cancel as :meth:`Asking.cancel` does. Attempts can begin again afterwards."""
         self._agents.cancel(self._inbox)
         self._inbox = Inbox()
         self.pending = 0
@@ -105,24 +105,25 @@ class Prober:
         self.machine = machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
         self.slots = self.agents.slots
-        """Slots that the agents of all processes share."""
+        """Slots that agents share across all processes."""
         self.counts = self.agents.counts
-        """Costs of probing so far."""
+        """The costs of probing so far."""
 
     @property
     def settings(self) -> Settings:
         return self.agents.settings
 
     def asking(self) -> LiveAsking:
-        """Return a new object for attempts under way, to be used in one thread; several may share
-        an agent at the same time."""
+        """Return a new object for attempts under way, to be used in one thread. Several such
+        objects may share an agent at the same time."""
         return LiveAsking(self.agents)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Make all attempts at once; return observations in the batch's order.
 
-        Raise ProbeBroken if an attempt could not be carried out before the retry deadline, with the
-        observations of those that could; EnvironmentBroken if a source pod was replaced.
+        Raise ProbeBroken if an attempt could not be carried out before the retry deadline; the
+        error has the observations of the other attempts. Raise EnvironmentBroken if a source pod
+        was replaced.
         """
         asking = self.asking()
         found: dict[int, Observation] = {}
@@ -155,17 +156,16 @@ class Prober:
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not
-        running, or its node died.
+        running, or if its node died.
 
-        Raise MissingCapability if its node was removed.
+        Raise MissingCapability if its node was removed from the cluster.
         """
         by_uid = {workload.uid: workload for workload in workloads}
         if trouble := self.agents.trouble(by_uid.values()):
             raise trouble
 
     def revalidate(self) -> None:
-        """Drop the agents of pods that have changed, since an exclusive test may have changed
-        them."""
+        """End the agents of changed pods, since an exclusive test may have changed pods."""
         self.agents.revalidate()
 
     def agent(
@@ -177,7 +177,7 @@ class Prober:
         """Return the live agent of a program in a pod; start it if there is none. Raise
         ProbeBroken.
 
-        ``waited`` receives the seconds of waiting for other starts.
+        ``waited`` receives the seconds of waiting for other agents' starts.
         """
         return self.agents.agent(source, program, waited)
 
@@ -190,9 +190,12 @@ class Prober:
         transcript: Transcript = forget,
     ) -> ExecResult:
         """Run a command word for word in a pod's main container, to its end, within a number of
-        seconds. In a foreign pod (Calico's own) it runs in the Workload's container. It first waits
-        for a free PowerShell start of a Windows node; this time does not count. Its output is
-        evidence in addition to an attempt on the same path, never a verdict. Raise ProbeBroken."""
+        seconds.
+
+        In a foreign pod (Calico's own) it runs in the Workload's container. On Windows the command
+        first waits for a free PowerShell start of the node; this time does not count. Its output is
+        evidence in addition to an attempt on the same path, never a verdict. Raise ProbeBroken.
+        """
         where = (workload.namespace, workload.pod)
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container
         purpose = f"exec of a command in {workload.namespace}/{workload.pod}"
@@ -236,9 +239,10 @@ class Prober:
 
 
 def _worst(errors: Sequence[Exception], observations: Sequence[Observation]) -> Exception:
-    """Return the exception that represents all of these.
+    """Return the exception that represents all of these errors.
 
-    A changed pod explains more than a broken probe; any other error explains more than both.
+    A changed pod explains more than a broken probe. Any other error explains more than both of
+    them.
     """
     ours = (ProbeBroken, EnvironmentBroken)
     first = next((error for error in errors if not isinstance(error, ours)), None)

@@ -22,7 +22,7 @@ from conformance.probe.clocks import unix
 PROTOCOL = 2
 MARK = b"@@PROBE@@ "
 PATIENCE = 10
-"""An attempt that makes progress ends after this many give-up times."""
+"""An attempt ends after this many of its give-up times, even if it makes progress."""
 POWERSHELL = (
     "powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text",
 )  # fmt: skip
@@ -38,7 +38,7 @@ class Program:
     @functools.cached_property
     def sha256(self) -> str:
         """Return the SHA-256 of the file that the suite mounts. An agent that reports another hash
-        is not this suite's."""
+        is not this suite's program."""
         return hashlib.sha256((MANIFESTS / "probes" / self.name).read_bytes()).hexdigest()
 
 
@@ -74,7 +74,7 @@ def read_line(line: bytes) -> dict[str, Any] | None:
 
 def other_program(hello: dict[str, Any], program: Program) -> str:
     """Return why an agent's hello does not match the program that this suite mounted; empty if it
-    does."""
+    matches."""
     if hello.get("protocol") != PROTOCOL:
         return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"
     if hello.get("sha256") != program.sha256:
@@ -86,8 +86,8 @@ def other_program(hello: dict[str, Any], program: Program) -> str:
 
 
 def batch_line(batch: str, specs: Sequence[dict[str, Any]]) -> bytes:
-    """Return the line that requests attempts from an agent, as :func:`spec` describes them; ids are
-    their positions."""
+    """Return the line that requests attempts from an agent. Each attempt has the form of
+    :func:`spec`; its id is its position."""
     attempts = [{"id": number, **described} for number, described in enumerate(specs)]
     document = {"type": "batch", "batch": batch, "attempts": attempts}
     return json.dumps(document, separators=(",", ":")).encode("ascii")
@@ -99,7 +99,7 @@ def cancel_line(batch: str) -> bytes:
 
 
 def spec(attempt: Attempt) -> dict[str, Any]:
-    """Return one attempt as the document describes it, without its id.
+    """Return one attempt in the form that the document describes, without its id.
 
     Raise ValueError for an attempt without a required field.
     """
@@ -142,14 +142,14 @@ class When:
     clock: str
     """The name of the agent's clock."""
     started: float
-    """When the agent started, as far as it is known."""
+    """The moment when the agent started, as far as it is known."""
     error: float
     """s. The maximum error of ``started``."""
 
 
 def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:
-    """Return the body, the seconds that the attempt took, and when it began, in seconds of the
-    agent's clock.
+    """Return the body, the seconds that the attempt took, and the moment when it began, in seconds
+    of the agent's clock.
 
     Raise ProbeBroken for values that are not valid.
     """
@@ -212,9 +212,10 @@ def observation(
 
 
 def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:
-    """Return (client's address, pod, its port) from an echo server's headers and identity line.
+    """Return (client's address, pod, the client's port) from an echo server's headers and identity
+    line.
 
-    Missing values are empty, a missing port is 0; the headers have no port.
+    Missing values are empty, and a missing port is 0. The headers have no port.
     """
     line = _identity_line(body)
     port = line.get("server_port")
@@ -227,7 +228,8 @@ def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:
 
 
 def _identity_line(body: bytes) -> dict[str, Any]:
-    """Return the first line of an echo server's answer; nothing if it is no identity line."""
+    """Return the first line of an echo server's answer as an object; an empty one if it is no
+    identity line."""
     if not body.startswith(b"{"):
         return {}
     try:
@@ -238,5 +240,5 @@ def _identity_line(body: bytes) -> dict[str, Any]:
 
 
 def same_pod(workload: Workload, served_by: str) -> bool:
-    """Return whether the pod that answered, as it named itself, is this pod."""
+    """Return whether ``served_by``, the name that the answering pod reported, is this pod's."""
     return served_by == f"{workload.namespace}/{workload.pod}"

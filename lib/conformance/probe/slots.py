@@ -28,7 +28,7 @@ class Slot:
     name: str
     number: int
     taken_at: float
-    """s.  On the machine's monotonic clock, which all its processes share."""
+    """s.  On the machine's monotonic clock, which all processes of the machine share."""
     _descriptor: int = field(repr=False)
     _owner: Slots = field(repr=False)
 
@@ -51,8 +51,8 @@ class Slots:
         self.intervals: list[Interval] = []
 
     def take(self, name: str, count: int, purpose: str = "") -> Slot | None:
-        """Take a slot of the ``count`` slots called ``name`` if any is free. Waiting processes can
-        read the ``purpose``."""
+        """Take one of the ``count`` slots called ``name`` if any is free. Processes that wait for a
+        slot can read the ``purpose``."""
         for number in range(count):
             descriptor = os.open(
                 self._directory / f"{file_name(name)}.{number}", os.O_RDWR | os.O_CREAT, 0o600
@@ -91,10 +91,10 @@ class Slots:
         meanwhile: Callable[[], object] = lambda: None,
         purpose: str = "",
     ) -> Slot:
-        """Wait for a slot, visibly to others (:meth:`wanted`); ``meanwhile`` is called at each
-        failed try.
+        """Wait for a slot; other processes can notice this by :meth:`wanted`. ``meanwhile`` is
+        called at each failed attempt.
 
-        Raise ProbeBroken if none becomes free in time.
+        Raise ProbeBroken if no slot becomes free in time.
         """
 
         def take() -> Slot | None:
@@ -121,8 +121,8 @@ class Slots:
         return settled.last
 
     def wanted(self, name: str) -> bool:
-        """Return whether any process waits for a slot of this name. Two processes that ask at the
-        same moment may both get True."""
+        """Return whether any process waits for a slot of this name. Of two processes that call this
+        at the same moment, both may get True."""
         with self._lock_file(name) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,7 +138,7 @@ class Slots:
 
     @contextlib.contextmanager
     def _lock_file(self, name: str) -> Iterator[int]:
-        """Yield the open file for the shared locks of processes that wait for a slot; the kernel
+        """Yield the open file on which processes that wait for a slot hold shared locks. The kernel
         releases a dead process' lock.
         """
         descriptor = os.open(
@@ -151,7 +151,7 @@ class Slots:
 
     @contextlib.contextmanager
     def hold(self, name: str, count: int, within: float, purpose: str = "") -> Iterator[Slot]:
-        """Hold a slot for a while.  Raise ProbeBroken."""
+        """Hold a slot for the duration of the block.  Raise ProbeBroken."""
         slot = self.wait(name, count, within, purpose=purpose)
         try:
             yield slot
@@ -159,7 +159,7 @@ class Slots:
             slot.release()
 
     def note(self, slot: Slot, given_back_at: float) -> None:
-        """Record a use that has ended."""
+        """Record that the use of a slot has ended."""
         with self._lock:
             self.intervals.append(
                 Interval(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams between pods, watched at both ends through a stream agent in each pod.
 
-Agents are the prober's: they start inside the exec budget and stay until the run ends.  An agent
-that breaks takes its streams with it, which is ProbeBroken and never a verdict; a replaced pod is
+The agents belong to the prober: they start inside the exec budget and stay until the run ends.  If
+an agent breaks, its streams are lost, which is ProbeBroken and never a verdict. A replaced pod is
 EnvironmentBroken.
 """
 
@@ -30,7 +30,7 @@ SIDES: dict[str, Side] = {"opened": "client", "accepted": "server"}
 
 
 class NotOpened(ProbeBroken):
-    """The network did not let a stream open, so there is nothing to watch; the message has the
+    """The network did not let a stream open, so there is nothing to watch. The message has the
     result of the attempt."""
 
 
@@ -56,9 +56,10 @@ class Streams:
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="streams")
 
     def open(self, pairs: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
-        """Open a stream from each first to each second pod, all at once.
+        """Open a stream from the first pod of each pair to its second pod, all at once.
 
-        Raise NotOpened, ProbeBroken when an agent cannot be started or asked, EnvironmentBroken.
+        Raise NotOpened, ProbeBroken if an agent cannot be started or does not answer,
+        EnvironmentBroken.
         """
         return self._each(lambda pair: self._open(*pair), pairs)
 
@@ -68,20 +69,20 @@ class Streams:
         return self._each(lambda stream: self._ends(stream, "stream-report"), streams)
 
     def close(self, streams: Sequence[Stream]) -> None:
-        """Close them in order.  Raise ProbeBroken, EnvironmentBroken."""
+        """Close the streams properly, not by a RST.  Raise ProbeBroken, EnvironmentBroken."""
         self._each(self._close, streams)
 
     def look_at(self, stream: Stream, side: Side) -> StreamEnd:
-        """Return the state of an end.  Raise the errors of :meth:`look`."""
+        """Return the state of one end of a stream.  Raise the errors of :meth:`look`."""
         return self._one(stream, side, {"type": "stream-report"})[0]
 
     def abort(self, stream: Stream, side: Side) -> StreamEnd:
-        """Make one end abort the connection with a RST; this end is forgotten, the other end is
-        not."""
+        """Make one end abort the connection with a RST. Its agent forgets this end; the other agent
+        keeps the other end."""
         return self._one(stream, side, {"type": "stream-close", "how": "rst"})[0]
 
     def shut(self) -> None:
-        """Stop opening streams; agents end with their prober."""
+        """Stop opening streams. The agents end together with their prober."""
         self._pool.shutdown()
 
     def _open(self, client: Workload, server: Workload) -> Stream:
@@ -219,7 +220,8 @@ class Streams:
         )
 
     def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a line, which also places the agent's clock.  Raise ProbeBroken."""
+        """Send a line to an agent and return the answer; update the estimate of its clock.  Raise
+        ProbeBroken."""
         patience = self._timings.of(agent.workload.os)
         answer = agent.request(
             lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits until new pods have a network: their first seconds show nothing about conformance.
 
-New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and
-their first DNS queries time out (aks-engine#189). This decides nothing: a pod that stays without a
-network may be a claim's subject, so the claims decide, and the warm-up only reports its
-observations.
+New Windows pods have no network for 4 to 40 s (containerd#8340, azure-container-networking#299),
+and their first DNS queries time out (aks-engine#189). The warm-up decides nothing. A pod that stays
+without a network may be the subject of a claim, so the claims decide, and the warm-up only reports
+its observations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +20,12 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
 """Verdicts that only a working network gives; the claims decide whether they are right."""
 LOOK_AFTER = 10.0
-"""s. The interval between two checks whether pods without a network still exist; on a dead node no
+"""s. The interval between two checks whether pods without a network still exist: on a dead node no
 pod ever gets a network."""
 
 
 class Observer(Protocol):
-    """The part of a prober that warming up needs."""
+    """The part of a prober that the warm-up needs."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Return one observation per attempt, in order."""
@@ -36,11 +36,11 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Warmth:
-    """The result of warming up."""
+    """The result of a warm-up."""
 
     seconds: float
     cold: tuple[Observation, ...]
-    """The last observations of pods without a network at the end; empty: all have a network."""
+    """The last observations of pods that still had no network; empty: all pods have a network."""
 
     @property
     def line(self) -> str:
@@ -66,7 +66,7 @@ def warm_up(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Warmth:
     """Wait until every client gets an answer from DNS (for ``name``) and from a server that should
-    be open to it.
+    be open to this client.
 
     Raise ProbeBroken and EnvironmentBroken as probing does, and if a client's node died meanwhile.
     """
@@ -83,7 +83,7 @@ def warm_up(
     looked = clock.monotonic()
 
     def ask_the_cold() -> list[Observation]:
-        """Repeat only attempts without an answer so far, and return their observations."""
+        """Repeat only the attempts without an answer so far, and return their observations."""
         nonlocal cold, looked
         if clock.monotonic() - looked > LOOK_AFTER:
             prober.unchanged(clients)

@@ -30,7 +30,7 @@ def one_line(name: str) -> str:
 
 BGP = one_line("bgp.ps1")
 CNI_TOKENS = one_line("cni_token.ps1")
-"""The program that prints when tokens end. The token itself is a credential, and stays on the host.
+"""The program that prints when tokens end. A token itself is a credential, and stays on the host.
 """
 VERSION = one_line("calico_version.ps1")
 REGISTRY = one_line("registry.ps1")
@@ -46,7 +46,8 @@ _RESULTS = {
     "NetworkUnreachable": Verdict.UNREACHABLE,
     "AccessDenied": Verdict.PROHIBITED,
 }
-"""Map the values of System.Net.Sockets.SocketError, and those that connect.ps1 adds, to results."""
+"""Maps the values of System.Net.Sockets.SocketError, and the values that connect.ps1 adds, to
+results."""
 _TARGET = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}")
 _EXP = re.compile(rb'"?exp":(\d{9,11})')
 PROVIDER = ("PSPath", "PSParentPath", "PSChildName", "PSDrive", "PSProvider")
@@ -54,7 +55,7 @@ PROVIDER = ("PSPath", "PSParentPath", "PSChildName", "PSDrive", "PSProvider")
 SHOWN = ("Release", "Version")
 """The values of .NET's key that identify its build."""
 _MISSING = "PathNotFound"
-"""The beginning of the id of an error that says that there is no such file or key."""
+"""The beginning of an error's id if a file or key does not exist."""
 
 
 def connecting(targets: Sequence[str], seconds: float) -> str:
@@ -109,7 +110,7 @@ def bgp_host(text: str, where: str) -> BgpHost:
 
 
 def token_ends(text: str, where: str) -> list[datetime | None]:
-    """Return the end of each kubeconfig's token; None if the token has no end.
+    """Return the end of the token in each kubeconfig; None if the token has no end.
 
     Raise ProbeBroken, which names ``where``, for an output that is cut off or of another form, and
     for a kubeconfig that exists and cannot be read.
@@ -120,8 +121,8 @@ def token_ends(text: str, where: str) -> list[datetime | None]:
 
 
 def calico_program(text: str, where: str) -> tuple[str, str]:
-    """Return path and version of the program that runs as Felix, both empty if none does. Raise
-    ProbeBroken."""
+    """Return path and version of the program that runs as Felix; both are empty if no such program
+    runs. Raise ProbeBroken."""
     printed = _object(text, where, "calico_version.ps1", f": {text[-200:]!r}")
     for one in _rows(printed.get("programs")):
         return str(one["path"]), str(one["version"])
@@ -144,8 +145,8 @@ def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, A
 def _rows(value: Any) -> list[Any]:
     """Return the objects of a pipeline's output.
 
-    Several objects are a list, one is an object, and none are null or, in Windows PowerShell 5.1,
-    an empty object.
+    Several objects are printed as a list, one object as an object, and no objects as null or, in
+    Windows PowerShell 5.1, as an empty object.
     """
     if isinstance(value, list):
         return value
@@ -153,7 +154,7 @@ def _rows(value: Any) -> list[Any]:
 
 
 def _errors(printed: dict[str, Any]) -> dict[str, str]:
-    """Map each failed request to its error: id and whole message."""
+    """Map each failed request to its error: the error's id and whole message."""
     return {name: f"{error['id']} {error['message']}" for name, error in printed["errors"].items()}
 
 
@@ -178,9 +179,9 @@ def _end(token: Any, where: str) -> datetime | None:
 
 
 def differences(text: str, where: str) -> dict[str, str]:
-    """Return values of registry keys by key and name, LanguageMode and culture.
+    """Return registry values by key and name, and LanguageMode and culture.
 
-    The value of a key that exists and cannot be read is the error. Raise ProbeBroken.
+    If a key exists but cannot be read, its value is the error. Raise ProbeBroken.
     """
     printed = _object(text, where, "registry.ps1", f": {text[-200:]!r}")
     found = {name: str(printed.get(name) or "") for name in ("LanguageMode", "Culture")}

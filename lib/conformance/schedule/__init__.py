@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a run: the plan, its estimate, turns of exclusive tests, and the number of
+"""The schedule of a run: the plan, its estimate, turns of exclusive tests, and the number of
 workers."""

@@ -11,7 +11,7 @@ def builds_of(
     claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL
 ) -> dict[str, str]:
     """Return the covered Windows builds to which the claim, and a part with these conditions,
-    applies, each with its first node. Applicability is decided for each node by itself."""
+    applies, each with its first node. Applicability is decided for each node separately."""
     found: dict[str, str] = {}
     for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
         alone = facts.with_windows((covered.node.name,))

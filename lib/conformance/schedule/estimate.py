@@ -16,9 +16,9 @@ from conformance.settings import Workers
 
 SPAN = {True: (0.5, 1.0), False: (0.5, 2.0)}
 """Factors for the packaged seconds of tests, on a lab (True) and on a cluster. The seconds were
-measured with six workers on two busy cores; on a quiet machine the same tests take half (`-k
-policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents it. A
-broken cluster takes even longer, since the suite waits for each wrong path."""
+measured with six workers on two busy cores. On a quiet machine the same tests take half
+(`-k policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents
+it. A broken cluster takes even longer, since the suite waits for each wrong path."""
 ON_A_NODE = (2 * 60, 10 * 60)
 """s. The duration of a test that has a node to itself: Felix restarts, and connections are watched
 meanwhile."""
@@ -39,7 +39,8 @@ nodes."""
 MANY_NODES = 16
 """The number of covered nodes up to which the estimate's seconds are valid."""
 ASKED = 17
-"""The number of attempts on each path of a test of single ports: 16,464 on 960 paths of 19 nodes.
+"""The number of attempts on each path of a test of single ports, from 16,464 on 960 paths of 19
+nodes.
 """
 ATTEMPTS = 1000
 """The number of attempts that a process makes per second."""
@@ -57,8 +58,8 @@ class Estimate:
     on_a_node: int
     on_the_cluster: int
     seconds: tuple[float, float]
-    """s. The packaged durations for one worker: of the tests that run at the same time as others,
-    and of the other tests."""
+    """s. The packaged durations for one worker: the sum for tests that run at the same time as
+    others, and the sum for all other tests."""
     lab: bool
     """The cluster is a lab with its own timings."""
     workers: int
@@ -69,7 +70,8 @@ class Estimate:
     """The maximum number of agents at one time on all nodes together."""
 
     def minutes(self, workers: int) -> tuple[int, int]:
-        """Return the least and the most minutes, without pulling images; at least 1."""
+        """Return the least and the most minutes, without the time for pulling images; each is at
+        least 1."""
         shared, others = self.seconds
         found = []
         for which in (0, 1):
@@ -116,7 +118,7 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
     """Return lines about the cost of ``tests`` tests on ``nodes`` covered nodes; empty for few
     nodes.
 
-    ``most``: pairs of nodes that a test tries at once.
+    ``most``: the maximum number of pairs of nodes that a test tries at once.
     """
     if nodes <= MANY_NODES:
         return []
@@ -135,8 +137,8 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
-    """Return a line if a token ends before a run of up to ``most`` minutes; empty: it does not, as
-    far as it is known."""
+    """Return a line if a token ends before the end of a run of up to ``most`` minutes. Empty: it
+    does not, or its end is not known."""
     if ends is None or ends >= now + most * 60:
         return ""
     return (
@@ -149,10 +151,11 @@ def token_line(ends: float | None, most: int, now: float) -> str:
 
 
 def packaged(tests: Sequence[PlannedTest], *, lab: bool) -> tuple[float, float]:
-    """Return the packaged seconds of the tests that run at the same time as others, and those of
-    the exclusive tests.
+    """Return the sum of the packaged seconds of tests that run at the same time as others, and the
+    sum for exclusive tests.
 
-    ``lab``: on a lab with its own timings; else with a real cluster's timings.
+    ``lab``: the seconds of a lab with its own timings; otherwise of a lab with a real cluster's
+    timings.
     """
     known = [(test.exclusivity.exclusive, order().seconds(test.test, lab=lab)) for test in tests]
     alone = sum(seconds for exclusive, seconds in known if exclusive)

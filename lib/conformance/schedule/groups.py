@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims that cannot be decided on a cluster, by reason: for the header, before tests are
-collected."""
+"""Claims that cannot be decided on a cluster, grouped by reason. The run's header shows them before
+tests are collected."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from conformance.settings import Settings
 from conformance.verdicts.prospect import ClaimPart
 
 NAMED = 6
-"""The most claims that a group names; for a larger group, their number and areas are given."""
+"""The maximum number of claims that a group names. A larger group shows their number and areas."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Claims that cannot be decided for one reason."""
+    """Claims that cannot be decided for the same reason."""
 
     elsewhere: bool
     """The claims do not apply to this cluster. Otherwise the cluster, or the run, lacks something.
@@ -42,8 +42,8 @@ class Group:
 
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
-    """Return the groups, the largest first. Claims that a person decides are in no group, unless
-    they do not apply to this cluster."""
+    """Return the groups, the largest first. A claim that a person decides is in a group only if it
+    does not apply to this cluster."""
     found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
@@ -69,8 +69,8 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
 
 
 def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
-    """Return one line that counts the claims that apply here, can be checked here, and do not
-    apply."""
+    """Return one line with the numbers of claims that apply here, that can be checked here, and
+    that do not apply."""
     found = groups(claims, facts, settings)
     elsewhere = sum(len(group.claims) for group in found if group.elsewhere)
     lacking = sum(len(group.claims) for group in found) - elsewhere
@@ -81,7 +81,8 @@ def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield a line for each group of claims that apply to this cluster, and one for all others."""
+    """Yield a line for each group of claims that apply to this cluster, and one line for all other
+    groups."""
     found = groups(claims, facts, settings)
     lacking = [group for group in found if not group.elsewhere]
     yield from (f"not here: {group}" for group in lacking)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load of this machine, for the header, ``-n auto`` and the notes: a slow machine delays
+"""The load of this machine, used by the header, ``-n auto`` and the notes: a slow machine delays
 verdicts."""
 
 import os
@@ -9,8 +9,8 @@ from conformance.model.counted import counted
 from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
-"""The number of processes per core above which few workers are enough, since more workers would
-only wait for each other."""
+"""The load average per core from which on few workers are enough, since more workers would only
+wait for each other."""
 
 
 def busy(
@@ -18,9 +18,9 @@ def busy(
     cores: int | None = os.cpu_count(),
     pressure: Callable[[], float | None] = lately,
 ) -> str:
-    """Return ``a load of 9.3 on 2 cores`` if the machine is overloaded; empty: it is not.
+    """Return ``a load of 9.3 on 2 cores`` if the machine is overloaded; empty if it is not.
 
-    The load is an average over a minute. The pressure shows whether the overload is already over.
+    The load is an average over a minute. The pressure shows whether the overload has already ended.
     """
     newest = load()[0]
     cores = cores or 1
@@ -31,7 +31,8 @@ def busy(
 
 
 def note(measured: Sequence[Mapping[str, float]]) -> str:
-    """Return how late the machine was, as each worker measured it; empty: it was in time."""
+    """Return how late the machine was, by the measurements of each worker; empty if it was in
+    time."""
     behind = max((figures["behind"] for figures in measured), default=0.0)
     given, excused = (
         int(sum(figures[name] for figures in measured)) for name in ("given", "excused")

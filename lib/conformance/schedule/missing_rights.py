@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on tests that do not run, above all because of rights that the run's user lacks."""
+"""Notes on tests that do not run, mainly because of rights that the run's user lacks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,8 +12,8 @@ from conformance.verdicts.claims import TestOutcome
 def claims_blocked_by_missing_rights(
     lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]
 ) -> list[str]:
-    """Return a note per kind of test that did not run: the missing rights, and the role that grants
-    them."""
+    """Return a note for each kind of test that did not run: the missing rights, and the role that
+    grants them."""
     notes = []
     for use, rights in lacking.items():
         claims = dict.fromkeys(
@@ -33,7 +33,7 @@ def claims_blocked_by_missing_rights(
 def lines_about_tests_not_run(
     tests: Sequence[TestOutcome], lacking: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return a line for each reason why tests would not run, for a dry run, with every missing
+    """Return, for a dry run, a line for each reason why tests would not run, with every missing
     right."""
     reasons: dict[str, list[TestOutcome]] = {}
     for test in tests:

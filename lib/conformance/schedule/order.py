@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of tests, and the selection of ``--quick``: by the faults that they show and how long
-they take.
+"""The order of tests, and the selection of ``--quick``. Both follow from the faults that the tests
+detect and from their durations.
 
-Figures are packaged (``tests.json``), written by ``python -m benchmarks.seconds``. A newer test has
-no figures. It gets those of its function's other cases, or else comes after all others.
+The figures are packaged (``tests.json``), written by ``python -m benchmarks.seconds``. A newer test
+has no figures. It gets the figures of its function's other cases, or else comes after all other
+tests.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 from conformance.model.counted import counted
 
 WORLDS = ("policy/test_worlds.py::", "policy/test_stories.py::")
-"""Tests of worlds and stories of policies run last among the tests that run beside others, since
-they are long."""
+"""Tests of worlds and stories of policies. They run last among the tests that run at the same time
+as others, since they are long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,22 +28,23 @@ class Order:
     """The packaged figures."""
 
     places: Mapping[str, int]
-    """Map each test, or function, to its place."""
+    """Maps each test, or function, to its position."""
     quick: frozenset[str]
     """The tests of ``--quick``."""
     tests: Mapping[str, int]
-    """Map a claim to its number of tests in the suite."""
+    """Maps a claim to its number of tests in the suite."""
     lab: Mapping[str, float] = field(default_factory=dict)
-    """Map each test, or function, to its duration in seconds of one worker on a lab."""
+    """Maps each test, or function, to its duration in seconds of one worker on a lab."""
     real: Mapping[str, float] = field(default_factory=dict)
-    """Map each test, or function, to its duration in seconds of one worker on a lab with a real
+    """Maps each test, or function, to its duration in seconds of one worker on a lab with a real
     cluster's timings."""
 
     def seconds(self, test: str, *, lab: bool) -> float:
-        """Return the packaged duration of a test in seconds of one worker; the mean of all for a
-        test without figures.
+        """Return the packaged duration of a test in seconds of one worker. For a test without
+        figures, return the mean of all tests.
 
-        ``lab``: on a lab with its own timings; else with a real cluster's timings.
+        ``lab``: the duration on a lab with its own timings; otherwise on a lab with a real
+        cluster's timings.
         """
         known = self.lab if lab else self.real
         key = key_of(test)
@@ -50,7 +52,7 @@ class Order:
         return known.get(key, known.get(_function(key), mean))
 
     def place(self, test: str) -> tuple[bool, bool, int]:
-        """Return a test's place in the order: worlds are last, and the tests of ``--quick``
+        """Return the sort key of a test: tests of worlds come last, and tests of ``--quick``
         first."""
         key = key_of(test)
         among = self.places.get(key, self.places.get(_function(key), len(self.places)))
@@ -61,9 +63,9 @@ class Order:
         return key_of(test) in self.quick
 
     def share(self, claim: str, ran: Iterable[str], parts: Iterable[str], all_parts: int) -> str:
-        """Return ``in 2 of 14 parts`` for a claim that a run decides only in part; empty: it
+        """Return ``in 2 of 14 parts`` for a claim that a run decides only in part; empty if the run
         decides the whole claim. ``ran``, ``parts``: the claim's tests in the run, and their parts.
-        A claim without parts is counted by its tests."""
+        If the claim has no parts, its tests are counted instead."""
         decided = len({part for part in parts if part})
         number = len(set(ran))
         if 0 < decided < all_parts:
@@ -73,7 +75,7 @@ class Order:
 
 
 def key_of(test: str) -> str:
-    """Return the part of a node id from its area's folder on, wherever the suites are."""
+    """Return the part of a node id that begins with its area's folder, wherever the suites are."""
     path, _, name = test.partition("::")
     return "/".join(path.split("/")[-2:]) + f"::{name}"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a test, and whether it can run on this cluster: decided from catalog and facts."""
+"""The parts of a test, and whether the test can run on this cluster, decided from catalog and
+facts."""
 
 import time
 from collections import Counter
@@ -27,9 +28,9 @@ BEYOND_NAMESPACES = {
     "cluster's owner",
     "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
-"""Map resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
+"""Maps resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
-"""The kinds of isolation of tests that change something outside the run's own namespaces."""
+"""The kinds of isolation of tests that make changes outside the run's own namespaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class PlannedTest:
     otherwise: bool = False
     """If Calico policies cannot be written, the test applies the same policy in Kubernetes' API."""
     last: bool = False
-    """The test decides by the standing watch, after all other tests."""
+    """The test's verdict comes from the standing watch, so the test runs after all other tests."""
     one_node: bool = False
     """If the test has a node to itself, one node of any build is enough."""
     exclusivity: Exclusivity = SHARED
@@ -62,7 +63,7 @@ class PlannedTest:
         )
 
     def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
-        """Return the claims it decides, each once."""
+        """Return the claims that the test decides, each once."""
         return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
 
 
@@ -80,9 +81,9 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
 def prospect_of(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
 ) -> Prospect:
-    """Return whether a test can run: decided first by applicability, then by permission, then by
-    the cluster's equipment. ``looks``: unknown facts about Windows nodes can still be read on the
-    nodes."""
+    """Return whether a test can run. Applicability is checked first, then permission, then the
+    cluster's equipment. ``looks``: facts about Windows nodes that are not known yet can still be
+    read on the nodes."""
     looks = looks and may_look(settings)
     known = applying(test.parts, catalog, facts, looks=looks)
     hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
@@ -90,14 +91,15 @@ def prospect_of(
 
 
 def may_look(settings: Settings) -> bool:
-    """Return whether a run may read facts on nodes that the API does not show."""
+    """Return whether a run may read, on the nodes themselves, facts that the API does not show."""
     return not (settings.dry_run or settings.namespaces_prefix)
 
 
 def _hindered(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why a test cannot run although it applies to this cluster, and what to do."""
+    """Return why a test cannot run although it applies to this cluster, and what the user can
+    do."""
     beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
     if settings.namespaces_prefix and beyond:
         role = "disruptive" if "disruption" in test.uses else "standard"
@@ -142,10 +144,10 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
 def _too_wide(
     changing: Sequence[Isolation], facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why a cluster-wide change is refused, and what to do.
+    """Return why a cluster-wide change is refused, and what the user can do.
 
-    Nobody would observe the effects on a node that is not covered, and many nodes take longer than
-    the suite waits.
+    Nobody would observe the effects on a node that is not covered. With many nodes, the change
+    takes longer than the suite waits.
     """
     if not _whole(changing):
         return None
@@ -167,8 +169,8 @@ def _too_wide(
 
 
 def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
-    """Return why nothing may be changed any more, and what to do: the user's credentials would end
-    before the change could be undone."""
+    """Return why a test may make no further changes, and what the user can do: the user's
+    credentials would end before the change could be undone."""
     timings = settings.timings
     ends = settings.token_ends
     node = timings.windows.felix_restart + timings.windows.pod_ready
@@ -187,8 +189,8 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
 def _near_home(
     test: PlannedTest, changing: Sequence[Isolation], facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why a test would take away the node or the network of the run's own pod, and what to
-    do.
+    """Return why a test would take away the node or the network of the run's own pod, and what the
+    user can do.
 
     A run outside the cluster has no such pod.
     """
@@ -230,9 +232,9 @@ def _whole(changing: Sequence[Isolation]) -> bool:
 
 
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
-    """Return which right the user lacks for a test, and how to get it.
+    """Return the right that the user lacks for a test, and how to get it.
 
-    Disruption needs no right unless the user requested it.
+    The right to disrupt counts only if the user requested disruption.
     """
     asked = settings.disruptive or settings.not_disruptive
     for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
@@ -255,7 +257,7 @@ def by_kubernetes(
     tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings
 ) -> str:
     """Return a note with the claims that were decided by Kubernetes policies, since Calico policies
-    cannot be written here; empty: none."""
+    cannot be written here; empty if there are none."""
     if writes_calico_policies(facts, settings):
         return ""
     there = set(ran)
@@ -273,8 +275,8 @@ def by_kubernetes(
 def _lack(
     needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
 ) -> tuple[str, str] | None:
-    """Return what is missing and how to get it. Whether hosts can be accessed is found out when the
-    pods are created."""
+    """Return what the cluster or run lacks for a test, and how to get it. Access to hosts is not
+    checked here, but when the pods are created."""
     apis = facts.calico_apis
     variables = ruled(facts.felix_overrides, "vxlanVNI")
     lacks = (
@@ -360,9 +362,10 @@ def assign_exclusivity(
     """Return the turn of each test, the same in every process.
 
     A node-exclusive test takes one Windows node of each build, distributed over the nodes of the
-    build, or covered Linux nodes, at most ``--max-disrupted-nodes``; every such test takes
-    ``--disruptive-node`` if it is named. Tests for which a single node is enough are distributed
-    separately, so that they run at the same time. A test that will not run does not affect this.
+    build, or covered Linux nodes, at most ``--max-disrupted-nodes``. If ``--disruptive-node`` is
+    named, every such test takes that node. Tests for which a single node is enough are distributed
+    separately, so that they run at the same time. A test that will not run does not affect the
+    distribution.
     """
     dealt: Counter[tuple[OS, bool]] = Counter()
     found = []
@@ -392,8 +395,8 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
     """Return the nodes for the test with this number: one covered node of each Windows build, or
     covered Linux nodes.
 
-    For each number, the choice begins with another node. It leaves out the node that the run itself
-    is on.
+    For each number, the choice begins with another node. The node that the run itself is on is left
+    out.
     """
     own = settings.own_pod.node if settings.own_pod else ""
     builds: dict[str, list[str]] = {}

@@ -4,10 +4,12 @@
 Every test passes a first lock (the turnstile) and takes its other locks there, so that shared tests
 cannot starve a test that waits for an exclusive turn. An exclusive test waits until all processes
 have run their shared tests, in whatever order tests are distributed; otherwise, shared tests would
-wait for it. Tests that need nodes to themselves do not pass the turnstile, since no shared test is
-left by then, and take all of their nodes at once or none: a test that waits for one node blocks no
-other node. The other tests take the locks in the same order: cluster, then nodes by name. The
-kernel frees the locks of a process that dies.
+wait for it.
+
+Tests that need nodes to themselves do not pass the turnstile, since no shared test is left by then.
+They take all of their nodes at once or none, so that a test that waits for one node blocks no other
+node. The other tests take the locks in the same order: cluster, then nodes by name. The kernel
+frees the locks of a process that dies.
 """
 
 import fcntl
@@ -27,7 +29,7 @@ TURNSTILE = "turnstile"
 CLUSTER = "cluster"
 LATER = ("node", "cluster", "last")
 """The kinds of turns after shared turns. Each kind begins once no process has tests of the earlier
-kinds left: those would wait for it, and not the reverse. A process that ends or dies has no tests
+kinds left, since those tests would otherwise wait for it. A process that ends or dies has no tests
 left."""
 ExclusivityKind = Literal["shared", "node", "cluster", "last"]
 
@@ -38,10 +40,10 @@ class Exclusivity:
 
     kind: ExclusivityKind = "shared"
     node: str = ""
-    """The node that it has to itself; for a test that has the cluster to itself, the node for
-    changes of a single node."""
+    """The node that the test has to itself. If the test has the cluster to itself, this is the node
+    for changes of a single node."""
     also: tuple[str, ...] = ()
-    """Further nodes that the test has to itself: one of each other build. The test uses its nodes
+    """Further nodes that the test has to itself, one of each other build. The test uses its nodes
     one after the other."""
 
     @property
@@ -51,11 +53,12 @@ class Exclusivity:
 
     @property
     def exclusive(self) -> bool:
-        """Return whether any other test may not run at the same time as this test."""
+        """Return whether no other test on the same resources may run at the same time as this
+        test."""
         return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
-        """Return ``node win-1`` or ``cluster``, for reports; empty if it is shared."""
+        """Return ``node win-1`` or ``cluster``, for reports; empty for a shared turn."""
         return {
             "shared": "",
             "last": "",
@@ -72,12 +75,12 @@ class HeldLocks:
 
     def __init__(self, asked: float) -> None:
         self.asked = asked
-        """When the turn was requested, in seconds of the machine's monotonic clock, which all
-        processes share."""
+        """The moment when the turn was requested, in seconds of the machine's monotonic clock,
+        which all processes share."""
         self.began = asked
-        """When the turn began."""
+        """The moment when the turn began."""
         self.released = asked
-        """When its locks were released."""
+        """The moment when the turn's locks were released."""
         self._descriptors: list[int] = []
 
     @property
@@ -94,8 +97,8 @@ class HeldLocks:
             os.close(descriptor)
 
     def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
-        """Release the locks once all ``work`` has ended, which the test started without waiting for
-        it."""
+        """Release the locks once all ``work`` has ended. The test started this work without waiting
+        for it."""
         under_way = [future for future in work if not future.done()]
         if not under_way:
             self.release()
@@ -111,17 +114,17 @@ class HeldLocks:
 
 
 class ReadWriteGate:
-    """The queue of one run; each of its processes has an object of its own on the same files."""
+    """The queue of one run. Each process of the run has its own object, on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
-        """Set up the queue. ``patience``: seconds after which a waiting test reports the test that
+        """Set up the queue. ``patience``: the seconds after which a waiting test reports which test
         it waits for."""
         self._locks = locks
         self._nodes = sorted(nodes)
         self._patience = patience
         self._before: dict[str, int] = {}
-        """Map each kind to the descriptor of a lock that is shared as long as tests of earlier
-        kinds are left in this process."""
+        """Maps each kind to the descriptor of a lock. This process holds the lock, shared with
+        other processes, as long as it has tests of earlier kinds left."""
 
     def arrive(self) -> None:
         """Make other processes' exclusive turns wait until this process reaches its own exclusive
@@ -132,16 +135,16 @@ class ReadWriteGate:
             )
 
     def leave(self, *kinds: str) -> None:
-        """Let tests of these kinds begin (default: of any kind): this process has no test left
-        that must run before them. Idempotent."""
+        """Let tests of these kinds begin (default: of all kinds), since this process has no test
+        left that must run before them. Idempotent."""
         for kind in kinds or LATER:
             descriptor = self._before.pop(kind, None)
             if descriptor is not None:
                 os.close(descriptor)
 
     def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
-        """Wait for a turn. ``who``: the test's name, for tests that wait for it. ``tell`` is called
-        if the wait is long."""
+        """Wait for a turn. ``who``: the test's name, for messages of tests that wait for it.
+        ``tell`` is called if the wait is long."""
         hold = HeldLocks(time.monotonic())
         held = hold._descriptors
         try:
@@ -190,8 +193,8 @@ class ReadWriteGate:
     def _all_at_once(
         self, names: Sequence[str], who: str, tell: Callable[[str], None]
     ) -> list[int]:
-        """Take all of these locks at once, and return their file descriptors. While one of them is
-        waited for, none is held."""
+        """Take all of these locks at once, and return their file descriptors. While this waits for
+        one of the locks, it holds none of them."""
         taken: dict[str, int] = {}
 
         def let_go() -> None:
@@ -212,7 +215,8 @@ class ReadWriteGate:
         return list(taken.values())
 
     def _take(self, name: str, taken: dict[str, int]) -> bool:
-        """Try to take a lock. Return whether that succeeded; the lock is then in ``taken``."""
+        """Try to take a lock. Return whether this succeeded, and if so, add the lock to
+        ``taken``."""
         descriptor = os.open(self._locks / file_name(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -257,6 +261,6 @@ def _sign(descriptor: int, who: str) -> None:
 def _holder(descriptor: int) -> str:
     """Return the exclusive test that last signed a lock's file.
 
-    Tests that share a lock do not sign, since that would take longer.
+    Tests that share a lock do not sign it, since signing would take longer.
     """
     return os.pread(descriptor, 4096, 0).decode(errors="replace") or "tests under way"

@@ -3,8 +3,8 @@
 (``-n auto``).
 
 A node is limited by the kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a
-Windows node (of which four addresses are reserved) and memory. A limit that cannot be read does not
-count.
+Windows node (of which four addresses are reserved) and memory. A limit that cannot be read is
+ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ def workers_for(
 
     Each worker has pods on every covered node, so the node with the least room decides. ``busy``:
     the load of the machine that the run shares with its lab, where many workers would only slow the
-    lab down; empty: it is idle. ``files``: how many files that lab's processes may have open; None:
-    the run has no lab. ``prepared``: for how many workers the cluster's owner has prepared
-    namespaces; 0: the run makes its own.
+    lab down; empty: the machine is idle. ``files``: how many files that lab's processes may have
+    open; None: the run has no lab. ``prepared``: the number of workers for which the cluster's
+    owner has prepared namespaces; 0: the run makes its own.
     """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
@@ -68,8 +68,8 @@ def workers_for(
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
-    """Return what a user who types ``-n GIVEN`` must expect if ``-n auto`` starts only ``number``
-    workers; empty: nothing unusual."""
+    """Return the consequences for a user who types ``-n GIVEN`` if ``-n auto`` starts only
+    ``number`` workers; empty if there are none."""
     if given <= number:
         return ""
     return (

@@ -2,8 +2,8 @@
 """Removes objects that a run's processes left on the cluster when they were killed or ran out of
 time.
 
-Only objects with the run's labels are touched. Objects that may not be listed are left, and the
-caller reports that.
+Only objects with the run's labels are touched. Objects that may not be listed stay, and the caller
+reports this.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ CLUSTER_SCOPED = (
     ("v1", "Namespace"),
     (V3, TIER),
 )
-"""Kinds without a namespace that runs make. Policies come first, because they affect other users.
-Tiers come last, since Calico deletes no tier that has a policy, even if the policy's namespace is
-being deleted."""
+"""Kinds without a namespace of which runs make objects. Policies come first, because they affect
+other users. Tiers come last, since Calico deletes no tier that has a policy, even if the policy's
+namespace is being deleted."""
 STORED = "crd.projectcalico.org/v1"
-"""The API of Calico's storage. It is read if V3 is not served, since calicoctl has then written the
-objects."""
+"""The API of Calico's storage. It is read if V3 is not served: calicoctl has written the objects in
+this case."""
 
 
 def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[Obj]:
@@ -63,7 +63,7 @@ def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
 
 
 def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[str]:
-    """Remove a run's objects and wait until they are gone; return one line per object: that it is
+    """Remove a run's objects and wait until they are gone. Return one line per object: it was
     removed, or why it stays.
 
     ``prefix``: the prefix of the namespaces that were prepared for the run; only their contents are
@@ -86,7 +86,7 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
 
 
 def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator[str]:
-    """Delete these objects and wait until they are gone; yield one line for each: that it is
+    """Delete these objects and wait until they are gone. Yield one line for each object: it was
     removed, or why it stays."""
     deleted = []
     for target in found:

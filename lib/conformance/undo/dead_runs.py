@@ -49,10 +49,10 @@ FINDING_RIGHTS = (
 def clear_up(
     kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = ""
 ) -> int:
-    """Restore and print the changes of dead runs, or only print the leftovers; return the exit
+    """Restore the changes of dead runs and print them, or only print the leftovers. Return the exit
     code.
 
-    ``named``: only this run.
+    ``named``: restore only this run.
     """
     facts = detect(kube, evidence="field")
     run = Ownership(settings.run_id, settings.worker, process)
@@ -69,7 +69,7 @@ def clear_up(
         if shared:
             dead, others = recovery.dead(
                 own=run.run, named=named
-            )  # read again under the lock, now that no other run changes it
+            )  # read again: under the lock, no other run changes the cluster
         result = recovery.recover(dead, check=lock.check)
         problem = (
             _problem(result.restored, Changes(kube, run), settings, process, say)
@@ -91,7 +91,7 @@ def _print_plan(dead: Sequence[Leftovers]) -> int:
 
 
 def _report(result: Recovered, problem: str, *, named_lives: bool) -> int:
-    """Print what was done and return the exit code.
+    """Print the results and return the exit code.
 
     ``named_lives``: the user named a run that may be alive.
     """
@@ -106,7 +106,7 @@ def _report(result: Recovered, problem: str, *, named_lives: bool) -> int:
 
 
 def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
-    """Raise ClusterUnusable if the user may not restore every change; then nothing is touched."""
+    """Raise ClusterUnusable, before any change, if the user may not restore every change."""
     changes = [entry for leftovers in dead for entry in leftovers.entries]
     if lacking := lacking_to_restore(kube, changes) if changes else []:
         raise ClusterUnusable(
@@ -118,8 +118,8 @@ def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
 
 
 def _taken(lock: RunLock, *, needed: bool) -> bool:
-    """Take the run lock, and return whether that succeeded. Raise ClusterUnusable if it is
-    ``needed`` and another run holds it."""
+    """Try to take the run lock, and return whether this succeeded. Raise ClusterUnusable if the
+    lock is ``needed`` and another run holds it."""
     try:
         lock.acquire(patient=False)
     except ClusterUnusable:
@@ -138,8 +138,8 @@ def before_a_run(
     named_by: Sequence[str],
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Restore the changes of dead runs, if this run may; return the reasons why no run can begin,
-    if any.
+    """Restore the changes of dead runs, if this run may do so. Return the reasons, if there are
+    any, why no run can begin.
 
     A run that only reads reports what it would restore, and changes nothing. ``process`` signs the
     created objects (``journal.liveness``); ``named_by`` are the options that name the cluster.
@@ -177,7 +177,7 @@ def before_a_run(
 
 
 def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
-    """Report what a run with the rights would restore."""
+    """Report what a run with the necessary rights would restore."""
     tell(
         f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
     )
@@ -188,8 +188,8 @@ def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
 def left_by_dead(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
 ) -> list[str]:
-    """Return a line for each dead run whose changes are not restored. This run holds the lock
-    now."""
+    """Return a line for each dead run whose changes are not restored. Since this run holds the
+    lock now, no other run restores them."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
     return [_describe(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
@@ -198,7 +198,7 @@ def left_by_dead(
 def recovery_of(
     kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]
 ) -> Recovery:
-    """Return the recovery of this cluster in the name of ``run``."""
+    """Return the recovery of this cluster; it acts in the name of ``run``."""
     healers = healers_of(Changes(kube, run), facts, settings)
     return Recovery(kube, healers, settings.timings, tell=tell, prefix=settings.namespaces_prefix)
 
@@ -213,10 +213,13 @@ def of_a_worker(
     memory: Path | None = None,
     named_by: Sequence[str] = (),
 ) -> PutBack:
-    """Restore the changes of an ended process of this run, or of every process (empty); then remove
-    the marks that none of its open entries explains. If other processes of the run go on, traffic
-    then shows that the cluster is as before. ``memory``: the journal's copy; it is used to report
-    the remaining changes if the cluster does not answer."""
+    """Restore the changes of an ended process of this run (``worker``; empty: of every process).
+    Then remove the marks that none of its open entries explains.
+
+    If other processes of the run go on, traffic then verifies that the cluster is restored.
+    ``memory``: the journal's copy, which serves to report the remaining changes if the cluster does
+    not answer.
+    """
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     unreadable: list[str] = []
@@ -249,12 +252,12 @@ def of_a_worker(
 
 def _is_unrestored(restored: Restored) -> bool:
     """Return whether a change of this run is not restored. An entry that does not fit the table is
-    not this run's."""
+    not this run's entry."""
     return restored.outcome in NOT_RESTORED and not refusal(restored.entry)
 
 
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
-    """Return the nodes in journal entries: changed nodes, and nodes of procedures."""
+    """Return the nodes that journal entries name: changed nodes, and nodes of procedures."""
     entries = [restored.entry for restored in done if restored.outcome is not Outcome.REFUSED]
     changed = [
         entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"
@@ -273,7 +276,7 @@ def _problem(
     process: str,
     tell: Callable[[str], None],
 ) -> str:
-    """Return which pods do not reach each other after the recovery. The facts are read anew,
+    """Describe pods that do not reach each other after the recovery. The facts are read again,
     because nodes take pods again."""
     return connectivity_problem(
         changes.kube,
@@ -293,8 +296,8 @@ def _lock(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> RunLock:
-    """Return the run lock for a recovery, so that no second recovery runs, and no run disrupts the
-    cluster meanwhile."""
+    """Return the run lock for a recovery: meanwhile no second recovery may run, and no run may
+    disrupt the cluster."""
     return RunLock(
         recovery.kube,
         run,
@@ -308,9 +311,11 @@ def _lock(
 def _unrestored(
     recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None
 ) -> list[Leftovers]:
-    """Return dead runs that may have left the cluster changed; none if the user may not read them.
+    """Return dead runs that may have left the cluster changed; none if the user may not read
+    journals.
 
-    ``tell`` receives a line for each refused journal entry: it is left alone, and stops no run.
+    ``tell`` receives a line for each refused journal entry. Such an entry is left alone, and stops
+    no run.
     """
     try:
         dead = recovery.dead(own=run.run)[0]

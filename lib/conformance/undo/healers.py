@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Undoes procedures in the journal: when another process restores, or at the end of a test."""
+"""Undoes procedures in the journal, for another process that restores, or at the end of a test."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,8 +36,8 @@ HEALERS = (HNS_NETWORK, DAEMONSET_PODS, FELIX_RESTART, ENDING_POLICY)
 def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Map each procedure to the function that undoes it in the name of the run that left it.
 
-    Nothing is recorded: the entry stays open until the node works again. A healer needs no objects
-    of a test; it reads the node from its own host pod, which is removed again.
+    The function records nothing: the entry stays open until the node works again. A healer needs no
+    objects of a test. It reads the node from its own host pod, which is removed at the end.
     """
 
     def command(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
@@ -68,7 +68,8 @@ def revivals(
 ) -> dict[str, Callable[[], object]]:
     """Map Windows nodes whose HNS network may be new to a function that restarts their kube-proxy.
 
-    If the network is removed, so are the node's Services, which kube-proxy may never create again.
+    If the network is removed, the node's load balancers for Services are removed, too, and
+    kube-proxy may never create them again.
     """
     names = [
         str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK.name
@@ -81,8 +82,8 @@ def revivals(
 def _own_host_pods(
     changes: Changes, facts: Facts, settings: Settings, node: str
 ) -> Iterator[HostPods]:
-    """Yield a healer's own host pods, in a namespace that is deleted with them; none is created
-    before its first use.
+    """Yield a healer's own host pods, in a namespace that is deleted together with them. No pod is
+    created before its first use.
     """
     number = [found.name for found in facts.nodes].index(node) + 1
     own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The leftovers of runs on a cluster: journals, labelled objects, cordoned nodes, leases.  Only
-reads."""
+"""The leftovers of runs on a cluster: journals, labelled objects, cordoned nodes, leases.  This
+module only reads."""
 
 import contextlib
 import datetime
@@ -38,20 +38,21 @@ class Leftovers:
     run: str
     life: Life
     since: datetime.datetime
-    """When the oldest leftover was made."""
+    """The time when the oldest leftover was made."""
     entries: tuple[Entry, ...] = ()
     """Open journal entries that are confirmed by their objects, oldest first."""
     refused: tuple[str, ...] = ()
     """Journal entries that are not confirmed, each with the reason; they are not applied."""
     unreadable: tuple[str, ...] = ()
-    """Data in its journal that are no entry."""
+    """Data in the run's journal that are no entries."""
     marks: tuple[tuple[ObjectRef, str], ...] = ()
-    """Objects with its mark, and the mark's name, if no confirmed entry is about the object."""
+    """Objects with the run's mark, and the mark's name, if no confirmed entry is about the
+    object."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
-    """Namespaces and cluster-scoped objects with its label."""
+    """Namespaces and cluster-scoped objects with the run's label."""
     nodes: tuple[str, ...] = ()
-    """Nodes that it has cordoned."""
+    """Nodes that the run has cordoned."""
     leases: tuple[ObjectRef, ...] = ()
 
     @property
@@ -74,7 +75,7 @@ class Leftovers:
 
     @property
     def doubts(self) -> list[str]:
-        """Return a line for each part of its journal that is not applied."""
+        """Return a line for each part of the run's journal that is not applied."""
         return [
             *(f"run {self.run}: refused: {line}" for line in self.refused),
             *(f"run {self.run}: its journal: {line}" for line in self.unreadable),
@@ -102,7 +103,7 @@ def leftovers(
     """Return the leftovers of all runs, including living runs, oldest first. Raise ApiRefused,
     ApiUnreachable.
 
-    ``prefix``: also in the namespaces that were prepared with it.
+    ``prefix``: include leftovers in namespaces that were prepared with this prefix.
     """
     nodes = kube.objects("v1", "Node")
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
@@ -120,7 +121,7 @@ def leftovers(
 
 @dataclass(frozen=True, kw_only=True)
 class _Inventory:
-    """The objects of all runs on a cluster, with the run that each names."""
+    """The objects of all runs on a cluster, each with the run that it names."""
 
     kube: Kube
     now: datetime.datetime
@@ -154,7 +155,7 @@ class _Inventory:
         entries, refused, unreadable = self._judged(run, journal or {})
         return Leftovers(
             run=run,
-            # if there are journals or leases: fewer users may write namespaces
+            # namespaces before journals and leases, since fewer users may write namespaces
             life=liveness.of(own or made),
             since=min(map(_made_at, made), default=self.now),
             entries=entries,
@@ -198,8 +199,8 @@ def marks_on(objects: Iterable[Obj]) -> list[tuple[str, Obj, str]]:
 
 
 def changeable(kube: Kube) -> Iterator[Obj]:
-    """Yield the objects other than nodes that may still have a mark of a dead run; unreadable
-    objects are left out.
+    """Yield the objects other than nodes that may still have a mark of a dead run. Objects that
+    cannot be read are left out.
     """
     felix = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
     windows = ObjectRef(api_version="apps/v1", kind="DaemonSet", name=WINDOWS)
@@ -211,7 +212,7 @@ def changeable(kube: Kube) -> Iterator[Obj]:
 
 
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
-    """Return why an entry is not confirmed, or why this is not known."""
+    """Return why an entry is not confirmed, or why it is not known whether it is confirmed."""
     if entry.run not in ("", run):
         return f"it names run {entry.run}"
     try:

@@ -32,7 +32,8 @@ from conformance.undo.leftovers import LEASE, Leftovers, changeable, leftovers, 
 
 @dataclass
 class Recovered:
-    """The results of a recovery: the changes that were made, and those that were not possible."""
+    """The results of a recovery: the changes that were restored, and those that could not be
+    restored."""
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -40,11 +41,11 @@ class Recovered:
     left: list[str] = field(default_factory=list)
     """The leftovers that remain on the cluster or need manual work, with instructions."""
     unreadable: list[str] = field(default_factory=list)
-    """Data in journals that are no entry; they are left there."""
+    """Data in journals that are no entries; they are left there."""
 
     @property
     def anything(self) -> bool:
-        """Return whether there was anything to do at all."""
+        """Return whether there was anything to do."""
         return bool(self.restored or self.lines or self.left or self.unreadable)
 
     @property
@@ -54,7 +55,7 @@ class Recovered:
 
     @property
     def changed(self) -> bool:
-        """Return whether a change outside runs' own namespaces was restored."""
+        """Return whether a change outside the runs' own namespaces was restored."""
         return any(restored.outcome is Outcome.RESTORED for restored in self.restored)
 
     @property
@@ -86,17 +87,17 @@ class Recovery:
         self._tell = tell
         self._clock = clock
         self._silent: set[tuple[str, str]] = set()
-        """Uid and version of each lease that was watched, and that nobody renewed meanwhile."""
+        """Uid and version of each lease that nobody renewed while it was watched."""
         self._given_up: set[str] = set()
         """Runs that held the lock until it was taken over."""
 
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
         """Return the leftovers of dead runs, and lines about runs that may be alive.
 
-        To know whether a run on another machine lives, this may have to watch its run lock for as
-        long as the lock is valid. ``named``: only this run, which the user believes to be dead. If
-        it holds a run lock, the lock decides, even if the run is young. Raise UsageProblem if there
-        is nothing of a run of that name.
+        To know whether a run on another machine lives, its run lock may have to be watched for as
+        long as the lock is valid. ``named``: consider only this run, which the user
+        believes to be dead. If the named run holds a run lock, the lock decides, even if the run is
+        young. Raise UsageProblem if a run of that name has left nothing.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead = []
@@ -139,9 +140,11 @@ class Recovery:
         return [found[named]]
 
     def _is_suspect(self, leftover: Leftovers, age: float, named: str) -> bool:
-        """Return whether the run lock decides if another machine's run has ended; ``age``: seconds.
+        """Return whether the run lock decides if a run of another machine has ended. ``age``: its
+        age in seconds.
 
-        A run that journals holds the lease: without a holder, no living run wrote the journal.
+        A run that writes a journal holds the lease. If the lease has no holder, no living run wrote
+        the journal.
         """
         return (
             leftover.changed
@@ -152,18 +155,18 @@ class Recovery:
         )
 
     def life(self, lease: Obj) -> Life:
-        """Return the state of a lease's holder, for taking the run lock to recover. It is dead if
-        nobody renewed the lease while it was watched."""
+        """Return the state of a lease's holder, for a recovery that wants the run lock. The holder
+        is dead if it did not renew the lease while the lease was watched."""
         return Life.DEAD if version_of(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(
         self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
     ) -> Recovered:
-        """Restore and remove what these runs left; the newest run first, since it may have changed
-        an older run's leftovers.
+        """Restore the changes and remove the objects that these runs left. The newest run comes
+        first, since it may have changed an older run's leftovers.
 
-        ``check`` is called before each run's journal and raises if the run lock is not held any
-        more.
+        ``check`` is called before each run's journal, and raises an error if the run lock is no
+        longer held.
         """
         result = Recovered()
         for item in reversed(dead):
@@ -180,8 +183,8 @@ class Recovery:
         return result
 
     def take_marks(self, journal: Journal, worker: str) -> Recovered:
-        """Remove the marks that no open entry of this journal explains: those of one process of the
-        run, or of every process if ``worker`` is empty."""
+        """Remove the marks that no open entry of this journal explains: the marks of one process of
+        the run, or of every process if ``worker`` is empty."""
         result = Recovered()
         run = journal.run.run
         try:
@@ -199,8 +202,8 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Return whether a run made the shared namespace, and the namespace has only objects of run
-        ``own``."""
+        """Return whether the shared namespace was made by a run, and has no objects except those of
+        run ``own``."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
         if (
@@ -217,8 +220,8 @@ class Recovery:
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
-        """Remove the namespace of run locks together with ``own``'s lock, which is held until
-        then, so that nobody else can take a lock in it.
+        """Remove the namespace of run locks, together with ``own``'s lock. The lock is held until
+        then, so that no other run can take a lock in the namespace.
         """
         if self.untidy(own=own):
             target = ObjectRef(api_version="v1", kind="Namespace", name=SYSTEM_NAMESPACE)
@@ -230,10 +233,11 @@ class Recovery:
             )
 
     def _is_silent(self, run: str, at_least: float) -> bool:
-        """Return whether a run has no run lock, or does not renew it in time by this machine's
-        clock.
+        """Return whether a run has no run lock, or does not renew its lock in time by this
+        machine's clock.
 
-        ``at_least``: seconds to watch the lock, even if its duration is shorter.
+        ``at_least``: the least number of seconds to watch the lock, even if its duration is
+        shorter.
         """
         lease = held_by(self.kube, run)
         if lease is None or version_of(lease) in self._silent:
@@ -278,8 +282,8 @@ class Recovery:
             self._tell(result.left[-1])
 
     def _uncordon(self, node: str, run_leftovers: Leftovers, result: Recovered) -> None:
-        """Remove a cordon that no journal entry mentions any more: the mark names the run that
-        cordoned the node."""
+        """Remove a cordon that no journal entry mentions any more. The node's mark names the run
+        that cordoned the node."""
         if cordoned_by(self.kube.find("v1", "Node", node)) != run_leftovers.run:
             return
         self._do(
@@ -307,9 +311,9 @@ class Recovery:
         *,
         is_doubted: bool = False,
     ) -> None:
-        """Remove these marks from nodes: the procedures had not begun, or are over. Leave every
-        other mark, and name it with advice. ``is_doubted``: a part of the run's journal is not
-        confirmed, so every mark is left."""
+        """Remove these marks from nodes, since their procedures had not begun, or are over. Leave
+        marks on other objects, and report each with advice. ``is_doubted``: a part of the run's
+        journal is not confirmed, so leave every mark."""
         changes = Changes(self.kube, Ownership(run))
         for target, name in marks:
             where = f"{target.label} bears mark {name} of run {run}"

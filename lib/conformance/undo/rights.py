@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rights that restoring needs, checked before anything is touched, so that no restore stops
+"""The rights that restoring needs. They are checked before any change, so that no restore stops
 halfway."""
 
 from collections.abc import Iterable, Iterator

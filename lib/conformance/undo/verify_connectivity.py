@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks by traffic that a cluster is as before: pods, Services and names from disrupted nodes.
+"""Checks by traffic that a cluster is restored: pods, Services and names from disrupted nodes.
 
-Pods of both operating systems must reach each other, within and between nodes. Services may not
-work on a Windows node with a new HNS network until its kube-proxy restarts
-(``conformance.disrupt.kube_proxy``). Then this check restarts kube-proxy and reports it.
+Pods of both operating systems must reach each other, within and between nodes. On a Windows node
+with a new HNS network, Services may not work until kube-proxy restarts
+(``conformance.disrupt.kube_proxy``). In this case the check restarts kube-proxy and reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Disrupted:
     nodes: Sequence[str] = ()
     """Nodes that were drained, or whose network or Felix was touched."""
     revive: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Map nodes whose HNS network may be new to a function that restarts their kube-proxy."""
+    """Maps nodes whose HNS network may be new to a function that restarts their kube-proxy."""
 
 
 NOTHING_DISRUPTED = Disrupted()
@@ -104,8 +104,8 @@ def services_problem(
     pairs: Callable[[str], Sequence[Pair]],
     tell: Callable[[str], None],
 ) -> str:
-    """Describe in one line from which disrupted nodes Services do not work by address and by name;
-    empty: from none.
+    """Describe in one line the disrupted nodes from which Services do not work by address and by
+    name; empty if there are none.
 
     If Services still do not work and the node's HNS network may be new, its kube-proxy is
     restarted. Raise ProbeBroken, EnvironmentBroken.
@@ -143,15 +143,15 @@ def _dead(expect: Expect, pairs: Sequence[Pair]) -> str:
 
 
 def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
-    """Return the nodes that a run would cover, and the disrupted nodes."""
+    """Return the nodes that a run would cover, together with the disrupted nodes."""
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     usual = [covered.node.name for os in SYSTEMS for covered in placement.coverage(os)]
     return Cover(nodes=tuple(dict.fromkeys([*usual, *disrupted])))
 
 
 def _removed(pods: Pods) -> str:
-    """Remove the pods of this check. Return in one line why they could not be removed; empty: they
-    were."""
+    """Remove the pods of this check. Return in one line why they could not be removed; empty if
+    they were removed."""
     try:
         pods.remove()
     except SuiteError as error:

@@ -55,8 +55,7 @@ def subject(given: Any, where: str) -> Chooser:
 
 
 def rules(given: Any, kind: str, direction: str, where: str, owner: str) -> Iterator[Rule]:
-    """Yield the rules in Calico's terms that a rule becomes, by peer and protocol. Raise
-    UsageProblem."""
+    """Yield a rule in Calico's terms for each peer and protocol of a rule. Raise UsageProblem."""
     at = f"{owner} {where}"
     side = "from" if direction == "ingress" else "to"
     listed = "protocols" if kind == "ClusterNetworkPolicy" else "ports"
@@ -91,7 +90,8 @@ def _peer(given: Any, direction: str, where: str) -> Peer:
 
 
 def _pods(given: Obj, where: str) -> Chooser | None:
-    """Return the predicate for pods, by namespaces alone or also by labels; None: not given."""
+    """Return the predicate for pods, by namespaces alone or also by labels; None: the rule has no
+    pods."""
     pods = fields.mapping(given.get("pods"), where, {"namespaceSelector", "podSelector"})
     is_of_spaces = given.get("pods") is None
     if is_of_spaces and given.get("namespaces") is None:
@@ -113,11 +113,12 @@ def _pods(given: Obj, where: str) -> Chooser | None:
 
 Ports = tuple[tuple[Range, ...], tuple[str, ...]]
 Written = tuple[int | None, Any]
-"""An entry's protocol, None for any; and its port, None for all."""
+"""The protocol of an entry (None: any protocol), and its port (None: all ports)."""
 
 
 def _ports(given: Any, read: Callable[[Obj, str], Written], where: str) -> dict[int | None, Ports]:
-    """Return ranges and names of ports by protocol; an entry with neither opens all ports."""
+    """Return ranges and names of ports by protocol. An entry without protocol and port opens
+    all."""
     found: dict[int | None, list[Any] | None] = {}
     for entry in fields.sequence(given, where):
         protocol, port = read(fields.mapping(entry, where), where)

@@ -2,7 +2,7 @@
 """Rules of Calico's policies, read from their objects.
 
 Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch");
-felix/calc/rule_scanner.go for a notSelector next to a positive condition, which it narrows.
+felix/calc/rule_scanner.go for a notSelector that narrows a positive condition next to it.
 """
 
 from collections.abc import Mapping
@@ -68,8 +68,8 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the only IP version that a rule applies to, by itself or by its protocol; None: both.
-    A notProtocol implies no version."""
+    """Return the only IP version that a rule applies to, by its ipVersion or its protocol; None:
+    both versions. A notProtocol implies no version."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
@@ -143,7 +143,7 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     of_account = fields.readable(calico(accounts.get("selector")), where)
 
     def of_accounts(member: Member) -> Truth:
-        if not isinstance(member, Pod):  # it has no account, so only negated selectors match
+        if not isinstance(member, Pod):  # without an account, only negated selectors match
             return not names and of_account.selects({})
         named = not names or (member.account in names if member.account else None)
         return all_of((named, of_account.selects(member.account_labels)))

@@ -18,7 +18,7 @@ from conformance.policy.selectors import Selector
 Obj = Mapping[str, Any]
 shown = selectors.shown
 Range = tuple[int, int]
-"""The first and the last of a range, of addresses as numbers or of ports."""
+"""The first and the last value of a range: addresses as numbers, or ports."""
 IPV6 = 1 << 128
 """The offset that is added to the number of an IPv6 address, so that no IPv4 network contains it.
 """
@@ -62,8 +62,8 @@ def legible(where: str) -> Iterator[None]:
 
 
 def mapping(value: Any, where: str, known: Collection[str] = ()) -> Obj:
-    """Return a mapping, ``{}`` if the value is absent, that has no other keys than these; without
-    ``known``, any keys."""
+    """Return a mapping; ``{}`` if the value is absent. Raise UsageProblem for a key that is not
+    ``known``; an empty ``known`` allows any key."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -133,7 +133,7 @@ def protocol(value: Any, where: str) -> int:
 
 
 def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
-    """Return the numbers and ranges (``80``, ``"80"``, ``"8000:8090"``) of a list, and the names in
+    """Return the numbers and ranges in a list (``80``, ``"80"``, ``"8000:8090"``), and the names in
     it."""
     ranges: list[Range] = []
     names = []
@@ -179,7 +179,7 @@ def ip(text: Any, where: str = "") -> int:
 
 
 def within(value: int | None, ranges: Collection[Range]) -> bool:
-    """Return whether a number lies in any of the ranges; None lies in none."""
+    """Return whether a number lies in any of the ranges; None lies in no range."""
     return value is not None and any(first <= value <= last for first, last in ranges)
 
 
@@ -191,13 +191,13 @@ def _net(one: Any, where: str, bare: bool) -> Range:
     except ValueError:
         raise UsageProblem(f"{where}: {shown(one)} is no network") from None
     mapped = getattr(found.network_address, "ipv4_mapped", None) is not None
-    # Calico reads a network of ::ffff:0.0.0.0/96 as one of IPv4
+    # Calico reads a network in ::ffff:0.0.0.0/96 as an IPv4 network
     base = -(0xFFFF << 32) if mapped else IPV6 if found.version == 6 else 0
     return int(found.network_address) + base, int(found.broadcast_address) + base
 
 
 def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Return ranges in order, those that adjoin as one."""
+    """Return the ranges in order, with adjoining ranges joined."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and found[-1][1] + 1 == first:

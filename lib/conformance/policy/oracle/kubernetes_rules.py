@@ -18,7 +18,7 @@ from conformance.policy.truth import Truth, all_of
 
 
 def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str) -> Iterator[Rule]:
-    """Yield the rules in Calico's terms that a Kubernetes rule becomes, by peer and protocol. Raise
+    """Yield a rule in Calico's terms for each peer and protocol of a Kubernetes rule. Raise
     UsageProblem."""
     side = "from" if direction == "ingress" else "to"
     place = f"{owner} {where}"
@@ -68,8 +68,8 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
 def _by_protocol(
     given: Any, where: str
 ) -> Iterator[tuple[int | None, tuple[Range, ...], tuple[str, ...]]]:
-    """Yield (protocol, ranges of ports, names of ports); a protocol without ports means all of
-    them."""
+    """Yield (protocol, ranges of ports, names of ports). A protocol without ports means all its
+    ports."""
     entries = fields.sequence(given, where)
     if not entries:
         yield None, (), ()

@@ -4,9 +4,10 @@ deciding rule.
 
 Objects in, verdicts out; no clock, no reads, no requests. The documented verdict ("the promise")
 follows Calico's and Kubernetes' reference; the departures of Windows and of releases are switches
-(``switches``). Undocumented, and never judged: anything that depends on the order of policies with
-equal order, on members of a Service that are not ready, or on HTTP, and packets that a pod sends to
-itself.
+(``switches``).
+
+Never judged, since undocumented: effects of the order of policies with equal order, of members of a
+Service that are not ready, and of HTTP; packets that a pod sends to itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -197,7 +198,8 @@ class Oracle:
 
     @cached_property
     def _ready_only(self) -> World | None:
-        """Return the world with only ready members of Services; None: this changes nothing."""
+        """Return the world with only ready members of Services; None: the verdicts are the same
+        there."""
         every = (
             rule for policy in self.policies for listed in policy.rules.values() for rule in listed
         )
@@ -246,8 +248,8 @@ class Walk:
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
-        """Return the text that the members of a Service in the rules are not known; empty: all are
-        known."""
+        """Return the message that names a Service in the rules with unknown members; empty if all
+        members are known."""
         peers = (
             peer
             for one in self.order
@@ -269,7 +271,7 @@ class Walk:
         return list(self._tier(0, ANY_PORTS, ()).values())
 
     def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> Outcomes:
-        """Return the possible outcomes from this tier on; nothing: the packet does not have these
+        """Return the possible outcomes from this tier on; none if the packet does not have these
         ports.
 
         ``ports``: the ports of the Pass rules that led here; they matter only if ports are combined
@@ -277,7 +279,7 @@ class Walk:
         """
         found: Outcomes = {}
         for group in self.order[place].groups:
-            # each policy of a group may come first, and is asked
+            # each policy of a group may come first, so each is evaluated
             decided = [self._policy(policy, place, ports, passed, found) for policy in group]
             if any(decided):
                 return found
@@ -292,7 +294,7 @@ class Walk:
         passed: tuple[str, ...],
         found: Outcomes,
     ) -> bool:
-        """Add what the first matching rule does; return whether a rule certainly matches."""
+        """Add the result of the first matching rule; return whether a rule certainly matches."""
         if policy.staged:
             staged = (*passed, f"{policy.label} is staged and ends its tier")
             return self._met(self.order[place].tier.end, place, ports, staged, found=found)
@@ -321,8 +323,8 @@ class Walk:
         return False
 
     def _alternatives(self, rule: Rule, ports: Ports) -> Iterator[tuple[Truth, Ports]]:
-        """Yield whether a rule matches the packet, and the remaining ports. A rule to a Service
-        yields once for each port, since Windows writes an entry for each."""
+        """Yield whether a rule matches the packet, and the remaining ports. For a rule to a
+        Service, yield them once for each port, since Windows has an entry for each port."""
         packet = self.packet
         service = rule.destination.service if self.combines else None
         is_known = NOT_KNOWN not in (packet.port, packet.protocol)
@@ -395,4 +397,4 @@ def _combined(behind: tuple[Range, ...] | None, peer: Peer) -> tuple[Range, ...]
     met = [
         (max(a, c), min(b, d)) for a, b in behind for c, d in peer.ports if max(a, c) <= min(b, d)
     ]
-    return tuple(met) or None  # none in common: any port, which is the defect
+    return tuple(met) or None  # without a common port: any port, which is the defect

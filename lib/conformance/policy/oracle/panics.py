@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that crash Felix on Windows from v3.29 on, again after each start, for every pod of the
-node.
+"""Policies that crash Felix on Windows from v3.29 on. Felix crashes again after each start, which
+affects every pod of the node.
 
 The cause is a Pass rule with ports, and a rule with ports in a later tier, if their highest common
 port is the highest port of both (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).

@@ -2,7 +2,8 @@
 """Policies and tiers: the pods they apply to, their directions, and their order.
 
 Sources: Calico's reference, NetworkPolicy, GlobalNetworkPolicy, Tier and the staged kinds;
-Kubernetes' reference, NetworkPolicy. A Kubernetes policy is one of order 1000 in the default tier.
+Kubernetes' reference, NetworkPolicy. A Kubernetes policy counts as a policy of order 1000 in the
+default tier.
 """
 
 import math
@@ -25,7 +26,7 @@ DIRECTIONS: tuple[Direction, Direction] = ("ingress", "egress")
 DEFAULT_TIER = "default"
 KUBERNETES_ORDER = 1000.0
 LAST = math.inf
-"""The order of policies without one."""
+"""The order of policies that name no order."""
 
 _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
 _KUBERNETES = "networking.k8s.io/v1"
@@ -60,8 +61,8 @@ class Policy:
     tier: str
     order: float
     concerns: Callable[[Member], Truth]
-    """Tests whether the policy selects a pod or a node; staged policies have it, too, although they
-    have no documented effect."""
+    """Tests whether the policy selects a pod or a node. Staged policies have this test, too,
+    although they have no documented effect."""
     rules: Mapping[Direction, tuple[Rule, ...]]
     """The rules of the directions that the policy applies to; Log rules are left out."""
     staged: bool = False
@@ -95,7 +96,7 @@ _PREFIXES = {
     "BaselineAdminNetworkPolicy": "kbanp.baselineadminnetworkpolicy.",
 }
 TIER = Tier(DEFAULT_TIER, 1_000_000.0, "Deny")
-"""The tier that policies are in by default."""
+"""The tier of policies that name no tier."""
 BUILT_IN = (
     TIER,
     Tier("adminnetworkpolicy", 1_000.0, "Pass"),
@@ -164,7 +165,8 @@ def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Po
 def _rules(
     read: Callable[[Any, str], Iterable[Rule]], given: Any, direction: Direction, *, strict: bool
 ) -> Iterator[Rule]:
-    """Yield a direction's rules; if not ``strict``, only the known part of an unreadable rule."""
+    """Yield a direction's rules. If not ``strict``, an unreadable rule is limited to its known
+    part."""
     for number, one in enumerate(given, start=1):
         where = f"{direction} rule {number}"
         try:
@@ -209,7 +211,7 @@ def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool
 def _admin(obj: Obj, label: str, kind: str, *, strict: bool) -> Policy:
     """Return a policy of the network-policy-api. Without a rule it applies to both directions."""
     spec = fields.mapping(obj.get("spec"), label, admin.SPEC if strict else ())
-    # a cluster's policy comes with its tier, so the tier is not read here
+    # not strict: the caller knows the tier of a cluster's policy, so it is not read here
     tier, order = admin.place(kind, spec, label) if strict else ("", LAST)
     given = _given(spec, label)
 

@@ -95,7 +95,8 @@ class Rule:
     http: bool = False
     """The rule also has conditions on HTTP; packets that it matches get no verdict here."""
     unread: str = ""
-    """Why the rule cannot be read: then it may match any packet."""
+    """The reason why the rule cannot be read; such a rule may match any packet. Empty: it was
+    read."""
 
     @cached_property
     def skipped_for(self) -> dict[Switch, tuple[str, ...]]:
@@ -193,7 +194,7 @@ def _meets(
     if peer.nets is not None:
         yield within(address, peer.nets)
     if peer.not_nets is not None:
-        # Calico renders the rule only for IP versions of which each of its lists has a network.
+        # Calico renders the rule only for an IP version if each of its lists has a network of it.
         same = any((first >= fields.IPV6) is (packet.family == 6) for first, _ in peer.not_nets)
         yield all_of((same, negated(within(address, peer.not_nets))))
     there = world.members(address, of_destination=of_destination)

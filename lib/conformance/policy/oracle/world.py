@@ -30,8 +30,8 @@ _FIRST = ("Namespace", "ServiceAccount", "Node", "RuntimeClass")
 
 @dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod, as the end of a packet and as something that selectors select. A field that is None is
-    not known."""
+    """A pod, which may be an end of a packet and may be selected by selectors. A field that is None
+    is not known."""
 
     namespace: str
     name: str
@@ -57,7 +57,7 @@ class Pod:
 
 @dataclass(frozen=True, eq=False)
 class NetworkSet:
-    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None); to selectors, a node is a network
+    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None). Selectors treat a node as a network
     set."""
 
     namespace: str | None
@@ -81,7 +81,7 @@ class Backend:
 
 
 class World:
-    """Everything but the policies."""
+    """The objects that decide about packets, except the policies."""
 
     def __init__(self, objects: Iterable[Obj]) -> None:
         """Read the objects of a world. Raise UsageProblem for an unreadable object."""
@@ -154,7 +154,7 @@ class World:
         with fields.legible(where):
             for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
                 if not isinstance(value, str):
-                    # a date of YAML is none of JSON's values, and is shown as it is written
+                    # a date in YAML has no type of JSON, and is shown as it is written
                     is_json = isinstance(value, int | float | list | dict | None)
                     shown = fields.shown(value) if is_json else str(value)
                     raise UsageProblem(
