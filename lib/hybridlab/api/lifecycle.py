@@ -353,8 +353,8 @@ class Lifecycle:
             self._foreground(*place, uid)
 
     def _tell_what_remains(self, namespace: Obj) -> None:
-        """Write into the conditions of a namespace that is being deleted the objects that keep
-        it."""
+        """Record in the conditions of a namespace that is being deleted which objects and
+        finalizers are left in it."""
         name = namespace["metadata"]["name"]
         content: dict[str, int] = {}
         finalizers: dict[str, int] = {}
@@ -390,7 +390,7 @@ class Lifecycle:
             self.delete(storage, key, DeleteOptions())
 
     def _finish_namespace(self, namespace: str) -> None:
-        """Let a namespace without content be deleted."""
+        """Finish the deletion of a namespace if it is empty; otherwise record what is left."""
         obj = self._store.bucket("namespaces").get(("", namespace))
         if obj is None or "deletionTimestamp" not in obj["metadata"]:
             return

@@ -23,8 +23,8 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 HISTORY = 4096
-"""The least number of changes that a bucket remembers; when there are twice as many, the older half
-is dropped.
+"""The least number of changes that a bucket keeps; when it has twice as many, the older half is
+dropped.
 
 This is enough for the updates of 200 pods that start at once; a watcher that is further behind
 lists again.

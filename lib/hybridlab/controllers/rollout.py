@@ -15,7 +15,7 @@ def deployment_conditions(
     (None: nothing is missing).
 
     ``enough``: the number of available replicas below which the Deployment is not Available;
-    ``progress``: counts have changed.
+    ``progress``: whether ``counts`` have changed.
     """
     before = {entry["type"]: entry for entry in (owner.get("status") or {}).get("conditions") or ()}
     if counts["availableReplicas"] >= enough:

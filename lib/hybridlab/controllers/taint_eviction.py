@@ -19,8 +19,8 @@ COMPONENT = "taint-eviction-controller"
 
 
 class TaintEviction(Controller):
-    """The taint eviction controller. A taint's age counts from its ``timeAdded``; without one,
-    from when this controller first read it.
+    """The taint eviction controller. A taint's age counts from its ``timeAdded``; without this
+    field, from the time at which this controller first read the taint.
     """
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:

@@ -83,7 +83,7 @@ def path_segment_problem(name: str) -> str | None:
 
 
 def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
-    """Return conditions in which times that nobody set are null, as Go writes them."""
+    """Return conditions in which the fields ``names`` are null if unset, as Go writes times."""
     return [{**dict.fromkeys(names), **condition} for condition in conditions]
 
 
