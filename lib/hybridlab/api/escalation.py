@@ -3,7 +3,7 @@
 
 As on the real server, users with the verb ``escalate`` on roles, or ``bind`` on this role, may
 grant any right. All other users must hold every right of the role themselves. This check comes
-before the other checks of the object.
+before the check of the object's own rules.
 """
 
 from collections.abc import Iterator, Sequence

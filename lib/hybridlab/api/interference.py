@@ -2,8 +2,8 @@
 """Disturbances between clients and the API server, for the lab's faults.
 
 They only affect requests over HTTPS, never components inside the process. Requests for /healthz,
-/livez and /readyz, which show that the server itself is alive, are not affected unless the server
-is away altogether.
+/livez and /readyz, which show that the server itself is alive, are not affected unless a fault cuts
+all connections (:meth:`Interference.go_away`).
 """
 
 import math

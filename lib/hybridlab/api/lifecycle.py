@@ -187,8 +187,8 @@ class Lifecycle:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
-        """Mark an object whose dependents stay. Soon the dependents no longer name it as their
-        owner, and then the object is removed."""
+        """Mark an object that is deleted without its dependents. Soon the dependents no longer name
+        the object as their owner; after that, it is removed."""
         marked = _marked(obj)
         marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
         if not options.dry_run:

@@ -94,7 +94,7 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Return whether writes to the object leave its status alone, and vice versa."""
+        """Return whether writes to the object leave its status unchanged, and vice versa."""
         return "status" in self.subresources
 
     @property

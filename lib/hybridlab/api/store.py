@@ -95,15 +95,15 @@ class Bucket:
         self._waiting.clear()
 
     def position(self, since: int) -> int:
-        """Return the place in the log right after revision ``since``; raise ApiError 410 if it is
-        no longer kept."""
+        """Return the place in the log right after revision ``since``; raise ApiError 410 if
+        the log no longer contains it."""
         if since < self._floor:
             raise expired(f"too old resource version: {since} ({self._floor})")
         return self._dropped + bisect_right(self._revisions, since)
 
     def after(self, position: int) -> tuple[list[Change], int]:
-        """Return the changes from ``position`` on and the next position; raise ApiError 410 if they
-        are no longer kept."""
+        """Return the changes from ``position`` on and the next position; raise ApiError 410 if the
+        log no longer contains them."""
         start = position - self._dropped
         if start < 0:
             raise expired(

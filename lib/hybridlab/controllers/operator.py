@@ -42,7 +42,7 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """The parts of objects that the operator wrote last, as the API returned them with all
+        """Map each rendered object to its last known part, as the API returned it with all
         defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays the SYNs that pods repeat, if they are assumed to be repeated later than Linux does.
+"""Delays the SYNs that pods repeat, if the lab assumes that pods repeat them later than Linux does.
 
 The kernel repeats a SYN 1, 3, 7, ... seconds after the first, and only root of the machine can
 change that. A SYN that is repeated too early is dropped at the sender's own node.

@@ -204,7 +204,8 @@ def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
 
 
 def _json_problem(raw: bytes) -> str:
-    """Return why a text is no JSON, in Go's wording if the beginning of the text shows why."""
+    """Return why a text is no JSON; in Go's wording if its first character is wrong or it ends
+    early."""
     text = raw.decode(errors="replace").lstrip()
     if text and text[0] not in '{["-0123456789tfn':
         return f"invalid character '{text[0]}' looking for beginning of value"

@@ -218,7 +218,7 @@ async def _execute(
 
 
 def pod_for_exec(pod: Obj | None, name: str) -> Obj:
-    """Return the pod. Raise ApiError if it does not exist or is on no node yet."""
+    """Return the pod. Raise ApiError if the pod does not exist or is on no node yet."""
     if pod is None:
         raise not_found("pods", "", name)
     if not pod["spec"].get("nodeName"):
