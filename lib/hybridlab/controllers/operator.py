@@ -42,8 +42,8 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """Map each rendered object to its last known part, as the API returned it with all
-        defaults."""
+        """Map each rendered object to the part that the operator controls, as the API returned it
+        with all defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 
     def start(self) -> None:
