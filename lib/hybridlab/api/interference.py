@@ -116,7 +116,7 @@ class Interference:
         return any(until > self._clock() for until in self.away_until.values())
 
     def before_request(self, path: str, query: str) -> ApiError | None:
-        """Return the error with which a fault refuses this request; None: no fault does."""
+        """Return the error with which a fault refuses this request; None if no fault does."""
         for refusal in self.refusals.values():
             remaining = refusal.until - self._clock()
             if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path, query):

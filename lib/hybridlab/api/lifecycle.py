@@ -55,8 +55,8 @@ def _has_content(storage: str, obj: Obj) -> bool:
 
 
 def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
-    """Return an object with ``meta`` in the state after a delete that must wait; None: nothing
-    changes.
+    """Return an object with ``meta`` in the state after a delete that must wait; None if
+    nothing changes.
 
     ``grace``: how long the deletion waits, in seconds.
     """

@@ -80,7 +80,7 @@ class KubeProxies:
         await self._work.stop()
 
     def table(self, node: str) -> ServiceTable | None:
-        """Return the table that was last programmed on a node; None: nothing yet."""
+        """Return the table that was last programmed on a node; None if there is none yet."""
         return self._programmed.get(node)
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:

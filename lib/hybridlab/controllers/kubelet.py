@@ -264,7 +264,7 @@ class Kubelet:
             try:
                 await asyncio.sleep(
                     0
-                )  # the runtime has copies now; these would be half of all our descriptors
+                )  # the runtime has copies now; these would be half of this process' descriptors
                 for pipe in pipes:
                     pipe.close_far()
                 result = await running

@@ -12,7 +12,7 @@ def deployment_conditions(
     owner: Obj, new: Obj | None, counts: dict[str, int], enough: int, progress: bool
 ) -> tuple[list[Obj], float | None]:
     """Return the present conditions, and the Unix time at which missing progress becomes a failure
-    (None: nothing is missing).
+    (None: no progress is missing).
 
     ``enough``: the number of available replicas below which the Deployment is not Available;
     ``progress``: whether ``counts`` have changed.

@@ -142,7 +142,7 @@ class PodSpec:
     resolver_options: tuple[str, ...] = ("ndots:5",)
     """Options in the format of resolv.conf."""
     etc_hosts: str = ""
-    """The content of its hosts file; empty: it has only its own name."""
+    """The content of the pod's hosts file; empty: the file has only the pod's own name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,7 @@ class ResetTarget:
     interface: str
     mac: str
     generation: int | None
-    """Only connections of older generations end; None: all connections do."""
+    """Only connections of older generations end; None: all connections end."""
 
 
 @dataclass(frozen=True)

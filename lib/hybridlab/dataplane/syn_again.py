@@ -14,7 +14,7 @@ HELD = {"1": 0, "3": 2500, "7": 6500}
 
 
 def base_table(node_os: OS, prefix: str) -> str:
-    """Return the table for pods of a node; empty if the kernel's times are the assumed ones."""
+    """Return the table for pods of a node; empty if the lab assumes the kernel's own times."""
     if not (held := assumed.one_of(NAMES[node_os], HELD)):
         return ""
     syn = f'iifname "{prefix}*" tcp flags & (fin | syn | rst | ack) == syn'
