@@ -15,8 +15,8 @@ class Entry:
 
     verb: str
     resource: str
-    """``pods``, ``pods/exec``, ``deployments.apps``, or the path of a request that is about no
-    resource."""
+    """``pods``, ``pods/exec``, ``deployments.apps``; for a request that names no resource, the
+    request's path."""
     namespace: str
     name: str
     user: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The users of bearer tokens: a fixed table, and the tokens that TokenRequest issues.
 
-Tokens are random and opaque; an unknown or expired token is 401, as is a request without a token
-(anonymous requests are not accepted).
+Tokens are random and opaque. A request with an unknown or expired token, or without a token, gets
+a 401: anonymous requests are not accepted.
 """
 
 import secrets
@@ -56,10 +56,10 @@ class Authenticator:
         self._store = store
         self._clock = clock
         self._accounts: dict[str, tuple[str, str, str]] = {}
-        """Tokens of service accounts: namespace, name and uid of the account."""
+        """Map each token of a service account to the account's namespace, name and uid."""
         self._users: dict[str, User] = {}
         self._audiences: dict[str, tuple[str, ...]] = {}
-        """Audiences of issued tokens; tokens of the table are for the API."""
+        """Map each issued token to its audiences; tokens of the table are for the API."""
 
     def add(self, token: str, meaning: Token) -> None:
         self._tokens[token] = meaning
@@ -81,8 +81,8 @@ class Authenticator:
         ]
 
     def user_of(self, token: str) -> User | None:
-        """Return the user of a token, or None if it is unknown, expired, or its account no longer
-        exists."""
+        """Return the user of a token, or None if the token is unknown or expired, or if its account
+        no longer exists."""
         meaning = self._tokens.get(token)
         if meaning is None or (
             meaning.expires_at is not None and self._clock() >= meaning.expires_at

@@ -35,7 +35,7 @@ class Attributes(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str = ""
-    """The path of requests that are about no resource."""
+    """The path of a request that names no resource."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Grant:
 
 
 class Authorizer:
-    """Decides by RBAC."""
+    """Decides by RBAC whether a request is allowed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class Authorizer:
         self.require(user, Attributes(verb, resource.group, full, namespace, name))
 
     def require(self, user: User, asked: Attributes) -> None:
-        """Raise ApiError 403, worded as the real server words it, unless this is allowed."""
+        """Raise ApiError 403, worded as the real server words it, unless the request is allowed."""
         if self.allows(user, asked) is None:
             where = (
                 f'in the namespace "{asked.namespace}"'
@@ -78,7 +78,8 @@ class Authorizer:
             raise forbidden(asked.resource.partition("/")[0], asked.group, asked.name, why)
 
     def check_tier(self, user: User, verb: str, target: Target, tier: str) -> None:
-        """Raise ApiError 403 unless the user may do this to policies of a tier (projectcalico.org/v3)."""
+        """Raise ApiError 403 unless the user may use the verb on policies of a tier of
+        projectcalico.org/v3."""
         resource = target.resource
         if MASTERS in user.groups or resource.group != V3 or resource.storage_kind not in TIERED:
             return
@@ -97,7 +98,7 @@ class Authorizer:
         raise forbidden(resource.plural, resource.group, target.name, why)
 
     def check_path(self, user: User, verb: str, path: str) -> None:
-        """Raise ApiError 403 unless a request for a path that is no resource is allowed."""
+        """Raise ApiError 403 unless the user may request this path, which names no resource."""
         if MASTERS not in user.groups and self.allows(user, Attributes(verb, path=path)) is None:
             raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
 

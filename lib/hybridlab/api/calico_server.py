@@ -24,8 +24,8 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def apply_refused(version: str, target: Target, *, exists: bool) -> ApiError | None:
-    """Return why the server of this version of Calico refuses a server-side apply; None: it does
-    not."""
+    """Return why the server of this version of Calico refuses a server-side apply; None if the
+    server accepts the apply."""
     resource = target.resource
     if resource.group != GROUP:
         return None

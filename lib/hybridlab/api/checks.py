@@ -122,8 +122,8 @@ class Checks:
         """Check field names and types; unknown fields are refused, warned about or dropped
         silently.
 
-        ``partial``: fields may be missing. ``patched``: the object is the result of a patch, and
-        refusals show the patch in this form.
+        ``partial``: fields may be missing. ``patched``: for an object that results from a patch, a
+        function that returns the patch in the form that refusals show.
         """
         findings = self._findings(resource, obj, patched)
         unknown = [f'unknown field "{path}"' for path in findings.unknown]
@@ -140,7 +140,7 @@ class Checks:
     def _findings(
         self, resource: Resource, obj: Obj, patched: Callable[[], str] | None
     ) -> Findings:
-        """Compare an object with its shape; raise ApiError if it cannot be decoded at all."""
+        """Compare an object with its shape; raise ApiError if the object cannot be decoded."""
         if resource.structural is not None and self._custom_shape is not None:
             return self._custom_shape(resource, obj)
         shape = self.shape(resource)
@@ -151,8 +151,8 @@ class Checks:
         return findings
 
     def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
-        """Check that the kind has every field that a server-side apply names; raise ApiError 500,
-        as the real server does."""
+        """Raise ApiError 500, as the real server does, if a server-side apply names a field that
+        the kind lacks."""
         if resource.structural is not None:
             return
         findings = check_object(self.shape(resource), wanted)

@@ -13,7 +13,7 @@ from hybridlab.api.subresources import Subresources
 
 
 class Authorize(Protocol):
-    """Raises ApiError 403 unless ``user`` may do this."""
+    """A check that raises ApiError 403 unless ``user`` may use ``verb`` on ``target``."""
 
     def __call__(self, user: User, verb: str, target: Target) -> None: ...
 
@@ -60,7 +60,7 @@ class LocalClient:
         return self._operations.select(target.resource, target.namespace or None, labels, fields)
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj:
-        """Create an object; without ``namespace``, the object's own namespace counts."""
+        """Create an object; without ``namespace``, the object's own namespace applies."""
         namespace = namespace or obj.get("metadata", {}).get("namespace")
         if resource == "bindings":
             target = self._target(resource, "create", namespace)

@@ -33,7 +33,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """A step of a watch."""
+    """An event that a watch delivers."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: Obj
@@ -105,12 +105,12 @@ class Input(Protocol):
     """The source of a command's input; ``asyncio.StreamReader`` fits."""
 
     async def read(self, size: int = -1, /) -> bytes:
-        """Return at most ``size`` bytes; empty at its end."""
+        """Return at most ``size`` bytes; empty at the end of the input."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """A command's input and outputs; ``tty``: it has a terminal."""
+    """A command's input and outputs; ``tty``: the command has a terminal."""
 
     stdin: Input | None
     stdout: ChannelWriter
@@ -124,10 +124,10 @@ class StreamCut(Exception):
 
 @dataclass(frozen=True)
 class ExecOutcome:
-    """The end of a command; ``start_error`` if it never started (the message is the real
-    runtime's).
+    """The end of a command. ``start_error``: the real runtime's message, if the command never
+    started.
 
-    If both are None, the end is unknown.
+    If ``exit_code`` and ``start_error`` are None, the end is unknown.
     """
 
     exit_code: int | None
@@ -141,7 +141,9 @@ class NodeAgent(Protocol):
     async def exec(
         self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
     ) -> ExecOutcome:
-        """Run ``argv``; return when it ended and all output was sent. Cancellation kills it.
+        """Run ``argv``; return when the command has ended and all its output is sent.
+
+        Cancelling this call kills the command.
 
         Raise StreamCut if the node's connection breaks.
         """

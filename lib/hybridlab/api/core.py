@@ -49,8 +49,8 @@ class Settings:
     ca_certificate: str = ""
     """PEM of the CA, for the ConfigMap kube-root-ca.crt of each namespace."""
     history: int = HISTORY
-    """The number of changes per kind from which a watch can start; with fewer, 410 occurs sooner.
-    """
+    """The number of latest changes per kind from which a watch can start. The smaller the number,
+    the sooner a watch gets a 410."""
 
 
 class Core:

@@ -113,7 +113,7 @@ def not_found(plural: str, group: str, name: str) -> ApiError:
 
 
 class GenericError(ApiError):
-    """An answer that is about no object: it has details, but they are empty."""
+    """An error about no particular object: the Status has details, but they are empty."""
 
 
 class PlainError(ApiError):
@@ -191,7 +191,7 @@ def expired(message: str) -> ApiError:
 def method_not_allowed(
     why: str = "the server does not allow this method on the requested resource",
 ) -> ApiError:
-    """Return a 405: the resource exists, but this verb does not."""
+    """Return a 405: the resource exists, but does not have this verb."""
     return GenericError(405, "MethodNotAllowed", why)
 
 
@@ -247,7 +247,7 @@ def unexplained(message: str) -> ApiError:
 
 
 def internal(message: str, *, caused: bool = False) -> ApiError:
-    """Return a 500: the server's own fault; ``caused``: the Status has the error as its cause."""
+    """Return a 500: the server's own fault. ``caused``: the Status lists the message as a cause."""
     details = {"causes": [{"message": message}]} if caused else None
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)
 
@@ -260,7 +260,7 @@ def not_emulated(what: str) -> ApiError:
 
 def kind_not_emulated(resource: str) -> ApiError:
     """Return a 404: Kubernetes has this kind, but the lab does not. Clients that only check whether
-    it exists go on."""
+    the kind exists continue."""
     return GenericError(404, "NotFound", f"not emulated: {resource}")
 
 

@@ -3,7 +3,7 @@
 
 As on the real server, users with the verb ``escalate`` on roles, or ``bind`` on this role, may
 grant any right. All other users must hold every right of the role themselves. This check comes
-before the object's own rules.
+before the check of the object's own rules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,8 @@ class Escalation:
         self._authorizer = authorizer
 
     def check(self, user: User, resource: Resource, obj: Obj, old: Obj | None) -> None:
-        """Raise ApiError 403 unless ``user`` may write this object of rbac.authorization.k8s.io over ``old``."""
+        """Raise ApiError 403 unless ``user`` may write this object of rbac.authorization.k8s.io in
+        place of ``old``."""
         if MASTERS in user.groups:
             return
         meta = obj["metadata"]

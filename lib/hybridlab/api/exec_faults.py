@@ -89,8 +89,8 @@ class Session:
     where: Scope
 
     def fault(self) -> ExecFault | None:
-        """Return the fault that affects this exec now, and count the exec as affected; None: no
-        fault does."""
+        """Return the fault that affects this exec now, and count the exec as affected; None if no
+        fault affects it."""
         return self.faults.of(self)
 
 
@@ -128,8 +128,8 @@ class ExecFaults:
         return Session(self, self._sessions, where)
 
     def of(self, session: Session) -> ExecFault | None:
-        """Return the fault that affects an exec now, and count the exec as affected; None: no fault
-        does."""
+        """Return the fault that affects an exec now, and count the exec as affected; None if no
+        fault affects it."""
         for fault in self._faults.values():
             if not fault.scope.covers(session.where):
                 continue

@@ -98,7 +98,7 @@ class _Command:
             raise
 
     def kill(self) -> None:
-        """End the session: cancelling a command kills its process; the session reports the
+        """End the session. Cancelling the command kills its process; the session then reports the
         kubelet's message."""
         if self._task is not None and not self._task.done():
             self.killed = True

@@ -31,8 +31,8 @@ class Informer:
     """A follower of the objects of a resource.
 
     ``resource``, ``namespace``, ``labels`` and ``fields`` have the same meaning as in
-    :class:`Client`. Use ``async with``, or run ``run()`` in a task. After a 410 it lists again and
-    calls the handlers for the differences.
+    :class:`Client`. Use ``async with``, or run ``run()`` in a task. After a 410, the informer lists
+    again and calls the handlers for the differences.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 """Disturbances between clients and the API server, for the lab's faults.
 
 They only affect requests over HTTPS, never components inside the process. Requests for /healthz,
-/livez and /readyz, which show that the server itself is alive, are not affected unless the server
-is away altogether.
+/livez and /readyz, which show that the server itself is alive, are not affected unless a fault cuts
+all connections (:meth:`Interference.go_away`).
 """
 
 import math
@@ -56,17 +56,17 @@ class Interference:
         self._clock = clock
         self.refusals: dict[str, Refusal] = {}
         self.silences: dict[str, Silence] = {}
-        """Silence watches at their next event. A watch that is silent stays silent without its
-        entry, like a forgotten connection."""
+        """Map a name to the watches that are silenced at their next event. A silent watch stays
+        silent after the entry is removed, like a forgotten connection."""
         self.away_until: dict[str, float] = {}
-        """The end of each absence by its name, in monotonic seconds."""
+        """Map the name of each absence of the server to the absence's end, in monotonic seconds."""
         self.on_going_away: Callable[[], None] = lambda: None
         """Called when all connections must be cut; the part that holds the connections sets it."""
         self.execs = ExecFaults()
         self.admission: Seam[Obj] = Seam()
-        """Receives an object before it is created or replaced, also from components inside the
-        process. ``about`` is the plural name of its resource, and the object that it replaces or
-        None. A tap may raise an error that refuses the object."""
+        """Receives each object before it is created or replaced, also by components inside the
+        process. ``about`` is the plural name of the resource, and the object that will be replaced
+        or None. A tap (``hybridlab.taps``) may raise an error that refuses the object."""
 
     def refuse(
         self,
@@ -78,8 +78,8 @@ class Interference:
         first: int = 0,
         of: str = "",
     ) -> None:
-        """Answer requests with an error for ``seconds``; ``first``: only this number of requests
-        (0: all).
+        """Answer requests with an error for ``seconds``; ``first``: refuse only this number
+        of requests (0: all).
         """
         until = self._clock() + seconds
         self.refusals[name] = Refusal(
@@ -116,7 +116,7 @@ class Interference:
         return any(until > self._clock() for until in self.away_until.values())
 
     def before_request(self, path: str, query: str) -> ApiError | None:
-        """Return the error with which a fault refuses this request; None: no fault does."""
+        """Return the error with which a fault refuses this request; None if no fault does."""
         for refusal in self.refusals.values():
             remaining = refusal.until - self._clock()
             if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path, query):

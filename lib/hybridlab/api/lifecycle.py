@@ -55,8 +55,8 @@ def _has_content(storage: str, obj: Obj) -> bool:
 
 
 def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
-    """Return an object with ``meta`` in the state after a delete that must wait; None: nothing
-    changes.
+    """Return an object with ``meta`` in the state after a delete that must wait; None if
+    nothing changes.
 
     ``grace``: how long the deletion waits, in seconds.
     """
@@ -187,8 +187,8 @@ class Lifecycle:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
-        """Mark an object whose dependents stay. Soon the dependents no longer name it as their
-        owner, and then the object is removed."""
+        """Mark an object that is deleted without its dependents. Soon the dependents no longer name
+        the object as their owner; after that, it is removed."""
         marked = _marked(obj)
         marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
         if not options.dry_run:
@@ -353,8 +353,8 @@ class Lifecycle:
             self._foreground(*place, uid)
 
     def _tell_what_remains(self, namespace: Obj) -> None:
-        """Write into the conditions of a namespace that is being deleted the objects that keep
-        it."""
+        """Record in the conditions of a namespace that is being deleted which objects and
+        finalizers are left in it."""
         name = namespace["metadata"]["name"]
         content: dict[str, int] = {}
         finalizers: dict[str, int] = {}
@@ -390,7 +390,7 @@ class Lifecycle:
             self.delete(storage, key, DeleteOptions())
 
     def _finish_namespace(self, namespace: str) -> None:
-        """Let a namespace without content be deleted."""
+        """Finish the deletion of a namespace if it is empty; otherwise record what is left."""
         obj = self._store.bucket("namespaces").get(("", namespace))
         if obj is None or "deletionTimestamp" not in obj["metadata"]:
             return

@@ -260,7 +260,7 @@ def _owners(obj: Obj) -> list[tuple[Obj, set[Path]]]:
 
 
 def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]:
-    """Return the fields (no items of lists) that exist on both sides with different values."""
+    """Return the fields (not items of lists) with different values in ``before`` and ``now``."""
     return {
         path
         for path, value in now.items()
@@ -269,7 +269,7 @@ def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]
 
 
 def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
-    """Return an entry without the ``lost`` fields, in a list; empty if it owned no others."""
+    """Return a list of the entry without the ``lost`` fields; empty if it owned no other fields."""
     kept = owned - lost
     if kept == owned:
         return [entry]
@@ -279,7 +279,7 @@ def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
 def _conflicts(
     others: Iterable[tuple[Obj, set[Path]]], differing: set[Path]
 ) -> dict[str, list[str]]:
-    """Map each manager other than this one to the ``differing`` fields that it owns."""
+    """Map each manager in ``others`` to the ``differing`` fields that the manager owns."""
     conflicts: dict[str, list[str]] = {}
     for entry, owned in others:
         fields = sorted(_shown(path) for path in owned & differing)

@@ -3,7 +3,7 @@
 
 ``reading`` has the verbs that read; ``checks`` finds the problems of an object. Everything except a
 watch happens without awaiting, so each verb is atomic and no write ever has to be retried.
-Authentication and authorization are done before, encoding after; neither is here.
+Authentication and authorization come before these verbs, encoding after them; both are elsewhere.
 """
 
 import random

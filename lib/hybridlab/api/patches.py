@@ -42,8 +42,8 @@ def json_patch(target: Obj, operations: list[Any]) -> Obj:
 
 
 def _as_add(target: Any, operation: Any) -> Any:
-    """Return an operation; replacing a field that does not exist adds it, as in the real server's
-    library."""
+    """Return an operation; ``replace`` of a field that does not exist becomes ``add``, as in the
+    real server's library."""
     if not isinstance(operation, dict) or operation.get("op") != "replace":
         return operation
     *parents, last = [
@@ -152,10 +152,10 @@ def _merge_item(current: list[Any], item: Any, key: str, shape: Shape | None) ->
 
 
 def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:
-    """Sort the items of a merged list: items in ``order`` as they are there, all other items at
-    their old places.
+    """Sort the items of a merged list: items in ``order`` in that order, all other items in the
+    order of ``before``.
 
-    An item that only the server has precedes an item of the patch only if it preceded it in
+    An item that only the server has comes before an item of the patch only if it did so in
     ``before`` too.
     """
 

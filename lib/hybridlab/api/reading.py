@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs that change nothing: get, list and watch.
 
-A list is taken without awaiting, so that it shows one moment.
+A list is read without awaiting, so that all its objects are of the same moment.
 """
 
 import uuid
@@ -22,8 +22,8 @@ from hybridlab.api.store import Change, Store
 from hybridlab.api.views import Views
 
 _LIST_SNAPSHOTS = 64
-"""The number of lists that are being read page by page; if there are more, the oldest is forgotten
-(410)."""
+"""The maximum number of lists that clients read page by page at the same time; if there are more,
+the oldest is forgotten (410)."""
 
 _EVENT_TYPES: Mapping[str, Literal["ADDED", "MODIFIED", "DELETED"]] = {
     "ADDED": "ADDED",
@@ -133,7 +133,7 @@ class Reading:
 
     def position(self, resource: Resource, since: str) -> int:
         """Return the position in the log at which a watch from resourceVersion ``since`` starts;
-        raise ApiError 410 if it is no longer kept."""
+        raise ApiError 410 if the log no longer contains this position."""
         try:
             return self.store.bucket(resource.storage).position(int(since))
         except ValueError:

@@ -2,10 +2,11 @@
 """Every kind that this API server serves, in one table; kinds of CustomResourceDefinitions are
 added at run time.
 
-Kinds of Kubernetes that no component of the lab would act on are refused by name, so that the lab
-does not pretend to support them: most are not served (``NOT_SERVED``); kinds that clients list in
-any case are served as empty lists (``emulated=False``). Defaults and checks of a kind are in
-``kinds/``; the fields of a kind are in ``schemas/``.
+Kinds of Kubernetes that no component of the lab would act on are refused, with an error that names
+the kind, so that the lab does not pretend to support them. Most of these kinds are not served
+(``NOT_SERVED``). Kinds that clients list in any case are served as empty lists
+(``emulated=False``). Defaults and checks of a kind are in ``kinds/``; the fields of a kind are in
+``schemas/``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,8 +75,8 @@ class Resource:
     scale: Mapping[str, str] | None = None
     """Paths of a custom resource's scale subresource."""
     emulated: bool = True
-    """False: clients list it in any case, so it is served as an empty list, and every write is
-    refused by name."""
+    """False: clients list the resource in any case, so it is served as an empty list. Every write
+    is refused with an error that names the resource."""
     warnings: tuple[str, ...] = ()
     """Warnings that every client of this resource gets."""
     structural: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
@@ -93,7 +94,7 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Return whether writes to the object leave its status alone, and vice versa."""
+        """Return whether writes to the object leave its status unchanged, and vice versa."""
         return "status" in self.subresources
 
     @property

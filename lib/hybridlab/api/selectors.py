@@ -88,8 +88,8 @@ def field_value(obj: Obj, path: str) -> str:
 
 
 def _unknown_field(path: str, allowed: Collection[str], *, custom: bool) -> str:
-    """Return the error that a kind has no such field; it is worded differently for kinds without
-    fields of their own."""
+    """Return the error that a kind has no such field; its wording differs for kinds without field
+    selectors of their own."""
     if custom or len(allowed) > 2:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -111,8 +111,8 @@ def compile_test(
 ) -> ObjectTest | None:
     """Compile both selectors into a single predicate over objects; None if everything is selected.
 
-    ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.
-    ``custom``: it is a custom resource, which has different messages.
+    ``allowed`` are the field paths that the kind supports; any other path raises ApiError 400.
+    ``custom``: the kind is a custom resource, for which the messages differ.
     """
     by_label = label_selector(labels)
     wanted = (

@@ -23,8 +23,8 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 HISTORY = 4096
-"""The least number of changes that a bucket remembers; when there are twice as many, the older half
-is dropped.
+"""The least number of changes that a bucket keeps; when it has twice as many, the older half is
+dropped.
 
 This is enough for the updates of 200 pods that start at once; a watcher that is further behind
 lists again.
@@ -95,15 +95,15 @@ class Bucket:
         self._waiting.clear()
 
     def position(self, since: int) -> int:
-        """Return the place in the log right after revision ``since``; raise ApiError 410 if it is
-        no longer kept."""
+        """Return the place in the log right after revision ``since``; raise ApiError 410 if
+        the log no longer contains it."""
         if since < self._floor:
             raise expired(f"too old resource version: {since} ({self._floor})")
         return self._dropped + bisect_right(self._revisions, since)
 
     def after(self, position: int) -> tuple[list[Change], int]:
-        """Return the changes from ``position`` on and the next position; raise ApiError 410 if they
-        are no longer kept."""
+        """Return the changes from ``position`` on and the next position; raise ApiError 410 if the
+        log no longer contains them."""
         start = position - self._dropped
         if start < 0:
             raise expired(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes that concern an object without being the object: binding, eviction, scale.
 
-Refusals have the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429
-and names the budget.
+Refusals have the reasons of the real server; an eviction that a PodDisruptionBudget forbids gets a
+429 that names the budget.
 """
 
 from typing import Any

@@ -4,10 +4,10 @@
 Events are stored as core/v1 and also served as events.k8s.io/v1. Calico's objects are stored as
 projectcalico.org/v3 and also served as crd.projectcalico.org/v1, where a kind has another name and,
 up to Calico v3.31, policies of the default tier have the tier in their name
-(``default.allow-dns``). There ``allow-dns`` and ``default.allow-dns`` are the same object: v3.29.0
-to v3.29.3 return the longer name and find the object by either name; other versions return and find
-the name with which it was created (``libcalico-go/lib/names/policy.go``,
-``clientv3/globalnetworkpolicy.go``). From v3.32 on they are two objects.
+(``default.allow-dns``). Up to v3.31, ``allow-dns`` and ``default.allow-dns`` are the same object.
+v3.29.0 to v3.29.3 return the longer name and find the object by either name; other versions return
+and find the name with which the object was created (``libcalico-go/lib/names/policy.go``,
+``clientv3/globalnetworkpolicy.go``). From v3.32 on these names mean two objects.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ class Views:
         """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
         self._given: dict[str, str] = {}
-        """Map uids to the name with which a policy was created in crd.projectcalico.org/v1, if it
-        is unusual."""
+        """Map the uid of a policy to the name with which it was created in
+        crd.projectcalico.org/v1, if :meth:`shown_name` would otherwise return another name."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object if nothing differs."""
@@ -88,8 +88,8 @@ class Views:
         return obj
 
     def keep_name(self, resource: Resource, given: str, meta: Obj) -> None:
-        """Record the name that a new object was given: a CustomResourceDefinition renames
-        nothing."""
+        """Record the name with which a new object was created, if another name would be shown: a
+        CustomResourceDefinition renames nothing."""
         if resource.group == CRD_V1 and self.shown_name(resource, meta) != given:
             self._given[meta["uid"]] = given
 
@@ -132,8 +132,8 @@ class Views:
         return obj
 
     def _names(self, resource: Resource, name: str) -> tuple[str, ...]:
-        """Return the names under which the object that ``resource`` calls ``name`` may be stored;
-        the first is that of a new object."""
+        """Return the names under which the object that ``resource`` calls ``name`` may be stored; a
+        new object is stored under the first of them."""
         if not self.prefixed or resource.storage_kind not in TIERED:
             return (name,)
         by_length = sorted({name, other_name(name)}, key=len)

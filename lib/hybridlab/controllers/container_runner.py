@@ -26,15 +26,15 @@ START_ERROR = 128
 """The exit code of a container whose process never started."""
 
 LEAST_GRACE = 2.0
-"""s. The least time that a preStop hook leaves its container (minimumGracePeriodInSeconds of the
-kubelet)."""
+"""s. The least time that a container has to end after its preStop hook
+(minimumGracePeriodInSeconds of the kubelet)."""
 
 KILLED = 137
 """The exit code that is assumed for a container that was stopped with its pod."""
 
 
 STALL_LOOKS = 0.1
-"""s. The interval of checks whether a fault still delays a pull."""
+"""s. The interval at which a delayed pull checks whether the fault still delays it."""
 
 
 class BackOff:
@@ -101,7 +101,8 @@ class ContainerRunner:
         )
 
     async def run(self, policy: str) -> None:
-        """Run until the restart policy (``Always``, ``OnFailure``, ``Never``) lets it end, or :meth:`stop`."""
+        """Run the container until its restart policy (``Always``, ``OnFailure``, ``Never``) lets it
+        end, or until :meth:`stop`."""
         while not self._stopping.is_set():
             if not await self._pull():
                 continue
@@ -133,7 +134,7 @@ class ContainerRunner:
         """
         again = self._stopping.is_set()
         self._stopping.set()
-        # its preStop hook starts again from the beginning, as in the kubelet
+        # cancel restarts: the preStop hook begins again from the start, as in the kubelet
         for restart in self._stops:
             restart.cancel()
         if self.state.running_since is not None:
@@ -145,7 +146,7 @@ class ContainerRunner:
         with suppress(RuntimeRefused):  # a start that was cut short left nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
         self.stop_probing()
-        if self.state.running_since is not None:  # no task waits for its end any more
+        if self.state.running_since is not None:  # no task waits for the end any more
             since = self.state.running_since
             self._ended(
                 ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since
@@ -157,7 +158,8 @@ class ContainerRunner:
             self._probes.stop()
 
     async def _pre_stop(self, grace: float) -> float:
-        """Run the preStop hook of a container that runs; return the seconds left (kuberuntime_container.go)."""
+        """Run the preStop hook of a running container; return the rest of the grace period in
+        seconds (kuberuntime_container.go)."""
         began = time.monotonic()
         if grace <= 0 or self._probes is None or not self._probes.has("preStop"):
             return grace
@@ -173,7 +175,7 @@ class ContainerRunner:
                     await self._context.runtime.remove(container)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for a number of seconds, but not longer than until :meth:`stop`."""
+        """Wait for a number of seconds, or until :meth:`stop` if that comes earlier."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
@@ -318,7 +320,7 @@ class ContainerRunner:
             await context.runtime.remove(stale)
         if not (exited.done() and exited.result().reason == "ContainerCannotRun"):
             self._running(since)
-            # the kubelet's volumes are directories: a change during the start reaches the container
+            # a real kubelet mounts directories: a change during the start reaches the container
             if (files := self._spec().files) != spec.files and not exited.done():
                 await context.runtime.update_files(spec.id, files)
         self._probes = prober = self._prober(spec)

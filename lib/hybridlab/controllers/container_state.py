@@ -61,7 +61,7 @@ class ContainerState:
         return self.ended is not None and self.ended.exit_code == 0
 
     def wait(self, reason: str, message: str = "") -> bool:
-        """Set the container's state to waiting; return whether this is new."""
+        """Set the container's state to waiting; return whether this changed the state."""
         if self.waiting == (reason, message):
             return False
         if self.ended is not None:

@@ -45,11 +45,11 @@ class DaemonSets(Controller):
         self._client = client
         self._replaced_after = replaced_after
         self._had: set[tuple[str, str]] = set()
-        """Pairs (DaemonSet's uid, node): on this node there has been a pod that the controller
-        itself did not delete."""
+        """Pairs (DaemonSet's uid, node): this node had a pod that the controller itself did not
+        delete."""
         self._bereft: dict[tuple[str, str], float] = {}
         """For each pair in ``_had`` without a pod: the time on the loop's clock at which the pod
-        went."""
+        was first missing."""
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
@@ -106,8 +106,8 @@ class DaemonSets(Controller):
         return found
 
     def _may_be_replaced(self, owner: Obj, node: str) -> bool:
-        """Return whether a node without a pod gets one now. If it has to wait, check the DaemonSet
-        again when the time is over."""
+        """Return whether a node without a pod gets a pod now. If the node has to wait, check the
+        DaemonSet again when the time is over."""
         meta = owner["metadata"]
         place = meta["uid"], node
         now = asyncio.get_running_loop().time()

@@ -32,7 +32,7 @@ def template_hash(template: Obj) -> str:
 
 
 def share(value: int | str, total: int, *, up: bool) -> int:
-    """Return a number, or a percentage of ``total`` rounded up or down."""
+    """Return ``value``, or if it is a percentage, this part of ``total``, rounded up or down."""
     if isinstance(value, int):
         return value
     part = int(value.rstrip("%")) * total / 100

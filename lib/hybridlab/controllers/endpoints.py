@@ -61,7 +61,7 @@ class EndpointsController:
                 self._work.note((namespace, service["metadata"]["name"]))
 
     def _on_slice(self, new: Obj | None, old: Obj | None) -> None:
-        """Make a slice of this controller again after another client deleted or changed it."""
+        """Check a Service again after its slice changed, to undo the changes of other clients."""
         if old is not None and is_managed_by(MANAGED_BY[1], old):
             self._work.note((old["metadata"]["namespace"], labels_of(old)[SERVICE_LABEL]))
 

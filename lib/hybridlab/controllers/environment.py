@@ -88,8 +88,9 @@ def _read(
 ) -> tuple[str, Obj, Obj | None] | None:
     """Return kind, reference and content of the ConfigMap or Secret that a source names.
 
-    ``suffix`` is the end of the key that names it. The content is None if the object is optional
-    and does not exist. The result is None if the source names neither kind. Raise ConfigError.
+    ``suffix`` is the end of the source's key that names the object. The content is None if the
+    object is optional and does not exist. The result is None if the source names neither kind.
+    Raise ConfigError.
     """
     objects = (("ConfigMap", "configMap", sources.config_map), ("Secret", "secret", sources.secret))
     for kind, word, found in objects:

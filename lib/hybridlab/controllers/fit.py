@@ -2,7 +2,7 @@
 """Decides whether a pod fits a node, why not, and how well: the scheduler's filters and scores,
 without any state of their own.
 
-Reasons have the words of kube-scheduler's plugins and are tried in its order. Volumes, affinity
+Filters have the order, and reasons the words, of kube-scheduler's plugins. Volumes, affinity
 between pods, topology spread, extenders and preemption of other pods are not emulated; the
 priorities of the lab's pods are never compared.
 """
@@ -116,7 +116,7 @@ def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[s
 
 def required_node_names(pod: Obj) -> frozenset[str] | None:
     """Return the nodes to which ``matchFields metadata.name`` in every term of a pod's affinity
-    restricts it; None if nothing does."""
+    restricts the pod; None if there is no such restriction."""
     names: set[str] = set()
     for term in _required_node_terms(pod) or ():
         fields = term.get("matchFields") or ()
@@ -187,8 +187,9 @@ class Cluster:
         return Reasons(tuple(texts), resolvable) if texts else None
 
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
-        """Return how well a pod fits a node that can take it; the largest is the best: few
-        PreferNoSchedule taints, preferences, few pods of the same owner, few pods."""
+        """Return how well a pod fits a node that can take it; the largest result is the best. These
+        count, in this order: few PreferNoSchedule taints, preferences, few pods of the same owner,
+        few pods."""
         pod = needs.pod
         node = state.node
         taints = node["spec"].get("taints") or ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kube-proxy: computes each node's service table from Services and EndpointSlices.
 
-One reader of the API programs all nodes; a table that would not change is not sent. The table also
+One reader of the API programs all nodes, and sends only tables that have changed. The table also
 has the ports of Linux nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's
 configuration for Windows has no such plugin.
 """
@@ -80,7 +80,7 @@ class KubeProxies:
         await self._work.stop()
 
     def table(self, node: str) -> ServiceTable | None:
-        """Return the table that was last programmed on a node; None: nothing yet."""
+        """Return the table that was last programmed on a node; None if there is none yet."""
         return self._programmed.get(node)
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
@@ -99,8 +99,8 @@ class KubeProxies:
         self._programmed.update(changed)
 
     def _backends(self, wanted: str) -> Behind:
-        """Map (namespace, service, port name) to backends with their nodes, each in a state of
-        :func:`_states`."""
+        """Map (namespace, service, port name) to the backends in the state ``wanted``
+        (:func:`_states`), each with its node."""
         found: Behind = defaultdict(list)
         for slice_ in self._slices:
             service = labels_of(slice_).get(SERVICE_LABEL)
@@ -151,16 +151,16 @@ def _states(conditions: Obj) -> set[str]:
 
 
 def _sticky(spec: Obj, node: Machine) -> int | None:
-    """Return how long a node keeps a client with its backend; 0 on Windows, where HNS has no time
-    limit; None: it keeps no client."""
+    """Return for how many seconds a node keeps a client with its backend: 0 on Windows, where HNS
+    has no time limit; None if the node does not keep clients."""
     if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
         return None
     return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])
 
 
 def _host_ports(pod: Obj) -> Iterator[ServicePort]:
-    """Yield the host ports that lead to a pod. The portmap plugin sets them, and keeps the
-    addresses of clients."""
+    """Yield the host ports that lead to a pod. The portmap plugin sets these ports; the
+    addresses of clients are kept."""
     spec = pod["spec"]
     status = pod.get("status") or {}
     meta = pod["metadata"]
@@ -241,7 +241,7 @@ class _Reached:
     """The backends for traffic to a NodePort or an external address."""
     unready: tuple[Backend, ...]
     everywhere: tuple[Backend, ...]
-    """The backends without a traffic policy."""
+    """The backends that clients would reach without a traffic policy."""
 
     def left_out(self, reached: tuple[Backend, ...]) -> tuple[Backend, ...]:
         """Return the backends that a traffic policy leaves out."""

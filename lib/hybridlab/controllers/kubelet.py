@@ -94,7 +94,7 @@ class Kubelet:
         if "deletionTimestamp" in pod["metadata"]:
             worker.update(pod)
         else:
-            # a node rejects a pod that it cannot take, whatever put the pod here
+            # a node rejects a pod that it cannot take, whoever bound the pod to the node
             worker.state.rejected = (
                 self._mismatch(pod) or self._no_host_process(pod) or self._lack_of_room(pod)
             )
@@ -189,7 +189,7 @@ class Kubelet:
 
     def environment(self, pod: Obj, container: str) -> dict[str, str]:
         """Return the environment with which a container (or init container) was last started; empty
-        if it never was."""
+        if it has never started."""
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 
@@ -264,7 +264,7 @@ class Kubelet:
             try:
                 await asyncio.sleep(
                     0
-                )  # the runtime has copies now; ours would be half of all our descriptors
+                )  # the runtime has copies now; these would be half of this process' descriptors
                 for pipe in pipes:
                     pipe.close_far()
                 result = await running

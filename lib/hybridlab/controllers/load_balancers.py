@@ -10,8 +10,9 @@ from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.work import Controller, Work, write_status
 
 BEGIN = "198.18"
-"""The beginning of addresses; they end as the Service's ClusterIP does, so that no two Services
-have the same. The network is for tests of devices (RFC 2544): no real host has such an address."""
+"""The first half of each address; the second half is that of the Service's ClusterIP, so that no
+two Services have the same address. The network is for tests of devices (RFC 2544): no real host has
+such an address."""
 
 
 def addresses_of(service: Obj) -> list[str]:

@@ -65,11 +65,11 @@ class ControlPlane:
         system_workloads: bool = True,
         kubelet_stalls: KubeletStalls | None = None,
     ) -> None:
-        """Set up the control plane. ``client`` makes a client for a component's user name;
-        ``resolvers`` take the DNS zone and ``proxied`` nodes' services (default: the data plane).
-        kube-proxy uses ``snat_local_pods_to`` and ``snat_node_ports_to``, volumes use
-        ``issue_token``. ``system_workloads``: create the objects of ``workloads``, and run Calico's
-        operator if ``workloads`` has it."""
+        """Set up the control plane. ``client`` makes a client for a component's user name.
+        ``resolvers`` receives the DNS zone, ``proxied`` the services of nodes (default for both:
+        the data plane). kube-proxy uses ``snat_local_pods_to`` and ``snat_node_ports_to``, and
+        volumes use ``issue_token``. ``system_workloads``: create the objects of ``workloads``, and
+        run Calico's operator if ``workloads`` has it."""
         self.profile = profile
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")
@@ -177,7 +177,7 @@ class ControlPlane:
             )
         )
         if len({machine.subnet for machine in self.machines}) > 1:
-            # makes the fabric the router between the subnets
+            # this makes the fabric the router between the nodes' subnets
             await self._dataplane.set_fabric(FabricTable())
         network = self.profile.network
         if network.outside_address:
@@ -258,7 +258,7 @@ class ControlPlane:
         for hook in hooks:
             try:
                 hook(node, pod, container)
-            except Exception:  # a listener's mistake is not the kubelet's
+            except Exception:  # a listener's error must not end the kubelet
                 logger.exception("a listener failed on container %s on %s", container, node)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:

@@ -5,8 +5,8 @@ are alive.
 The facts come from the profile; identifiers (machine id, system UUID) are derived from the node's
 name, so that a lab that is started twice looks the same. A Node's status does not depend on the
 machine on which the lab runs: a lab's nodes are always Ready as long as the lab lives, except when
-a fault has ended their kubelet. Then they become Ready Unknown and get their taints, as by
-kube-controller-manager's node lifecycle.
+a fault has ended their kubelet. Such nodes get the condition Ready with status Unknown, and the
+taints of kube-controller-manager's node lifecycle.
 """
 
 import asyncio
@@ -195,7 +195,7 @@ class Nodes:
         """Map each node to the time when its kubelet was first found silent, on the loop's clock.
         """
         self._unknown: set[str] = set()
-        """Nodes that count as dead."""
+        """Nodes that are marked Unknown."""
         self._machines = machines
         self._profile = profile
         self._labels = labels
@@ -311,7 +311,7 @@ class Nodes:
         try:
             await self._client.patch("nodes", node["metadata"]["name"], change)
         except ApiError as error:
-            if error.code not in {404, 409}:  # a newer state of the node brings us here again
+            if error.code not in {404, 409}:  # the node's newer state is an event of its own
                 raise
 
 

@@ -42,7 +42,8 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """The objects that were last rendered, in the API's version with all defaults."""
+        """Map each rendered object to the part that the operator controls, as the API returned it
+        with all defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 
     def start(self) -> None:
@@ -106,7 +107,7 @@ class Operator(Controller):
         elif wanted == self._wanted.get(key) and _content(current) == self._as_laid.get(key):
             return
         else:
-            # read anew: while a DaemonSet rolls its status changes faster than a cache follows
+            # read again: while a DaemonSet rolls out, its status changes faster than the cache
             now = await self._client.get(resource, name, namespace)
             made = await self._client.replace(
                 resource, {**now, **_laid_over(now, wanted)}, namespace
@@ -134,8 +135,8 @@ def _without_restart(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _laid_over(current: Obj, wanted: Obj) -> Obj:
-    """Return the rendered part for a current object, with the mark of a restart that a user
-    requested."""
+    """Return the part of ``wanted`` that replaces the part of ``current``, with ``current``'s
+    annotation of a restart that a user requested."""
     if "data" in wanted:
         return {"data": wanted["data"]}
     spec = wanted["spec"]

@@ -87,7 +87,7 @@ def is_active(pod: Obj) -> bool:
 
 
 def ready_since(pod: Obj) -> str | None:
-    """Return when the pod became ready; empty if its status does not show it; None if it is not
+    """Return when the pod became ready; empty if its status has no time; None if the pod is not
     ready."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":

@@ -54,7 +54,7 @@ class PodGarbage:
             for pod in self._orphans():
                 try:
                     await self._remove(pod)
-                except ApiError as error:  # gone or changed meanwhile: the next look decides anew
+                except ApiError as error:  # gone or changed: the next check decides again
                     logger.debug("pod %s not collected: %s", pod["metadata"]["name"], error)
 
     def _orphans(self) -> list[Obj]:

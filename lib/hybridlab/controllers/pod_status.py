@@ -8,7 +8,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.controllers.container_state import ContainerState
 
 OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
-"""Conditions that the kubelet writes; others (PodScheduled, DisruptionTarget) stay as they are."""
+"""Conditions that the kubelet writes. PodScheduled, DisruptionTarget and others stay unchanged."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ def _failed_init(each: ContainerState) -> bool:
 
 
 def status(pod: Obj, state: PodState, now: str) -> Obj:
-    """Return the whole status; fields that are gone are None, so that it works as a merge patch."""
+    """Return the whole status as a merge patch, in which removed fields are None."""
     current = phase(state, pod["spec"].get("restartPolicy", "Always"))
     found: Obj = {
         "phase": current,

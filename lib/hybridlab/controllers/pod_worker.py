@@ -49,7 +49,7 @@ class PodWorker:
             for each in self.state.containers:
                 each.waiting = ("PodInitializing", "")
         self.runners: dict[str, ContainerRunner] = {}
-        """The runners by container name; a container has one once its turn has come."""
+        """The runners by container name; a container gets its runner when its turn comes."""
         self._volumes: dict[str, Volume] = {}
         self._dirty = asyncio.Event()
         self._clean = asyncio.Event()
@@ -86,7 +86,7 @@ class PodWorker:
         self.terminate(0.0)
 
     def terminate(self, grace: float) -> None:
-        """End within ``grace`` seconds; a shorter time than before counts."""
+        """End the pod within ``grace`` seconds; a later call can only shorten this time."""
         if self._grace is None or grace < self._grace:
             self._grace = grace
             if self._terminating.is_set():
@@ -323,7 +323,7 @@ class PodWorker:
             for name, runner in list(self.runners.items()):
                 if runner.state.running_since is None:
                     continue
-                # a subPath mount keeps what it had at the start
+                # a subPath mount keeps its files from the container's start
                 spec = {
                     "volumeMounts": [
                         m
@@ -382,7 +382,7 @@ class PodWorker:
     async def _write_status(self) -> None:
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(0)  # changes of the same moment share a write
+            await asyncio.sleep(0)  # changes of the same moment are written once
             self._dirty.clear()
             # while the pod ends, its status is written only as long as all its containers run
             serves = not self._gone and all(
@@ -420,8 +420,8 @@ class PodWorker:
 
 
 def uses_host(pod: Obj, os: str) -> bool:
-    """Return whether a pod has its node's network: hostNetwork on Linux, HostProcess on Windows
-    (which has no other)."""
+    """Return whether a pod has its node's network: by hostNetwork on Linux, and on Windows only by
+    HostProcess."""
     if os == "linux":
         return bool(pod["spec"].get("hostNetwork"))
     return host_process(pod, pod["spec"]["containers"][0])

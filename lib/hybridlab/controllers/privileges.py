@@ -63,8 +63,8 @@ def _check_not_root(pod: Obj, name: str, context: Obj) -> None:
 def _capabilities(context: Obj) -> tuple[str, ...]:
     """Return the usual capabilities without those that the container drops.
 
-    A user other than root has none, whatever the container may have: an execve by such a user
-    removes them (capabilities(7)).
+    A user other than root has no capabilities, even if the container has some: an execve by such a
+    user removes them (capabilities(7)).
     """
     if context.get("runAsUser"):
         return ()

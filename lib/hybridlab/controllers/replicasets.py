@@ -2,7 +2,7 @@
 """ReplicaSets: keep the wanted number of pods, made from the template, and a status that counts
 them.
 
-Orphaned pods with matching labels are not adopted: they keep their owner.
+Pods with matching labels but without an owner are not adopted.
 """
 
 import asyncio

@@ -12,10 +12,10 @@ def deployment_conditions(
     owner: Obj, new: Obj | None, counts: dict[str, int], enough: int, progress: bool
 ) -> tuple[list[Obj], float | None]:
     """Return the present conditions, and the Unix time at which missing progress becomes a failure
-    (None: nothing is missing).
+    (None: no progress is missing).
 
     ``enough``: the number of available replicas below which the Deployment is not Available;
-    ``progress``: counts have changed.
+    ``progress``: whether ``counts`` have changed.
     """
     before = {entry["type"]: entry for entry in (owner.get("status") or {}).get("conditions") or ()}
     if counts["availableReplicas"] >= enough:

@@ -14,7 +14,7 @@ class KubeletSettings:
     is at once); a real kubelet waits 10."""
     back_off_last: float = 30.0
     """The longest wait between such attempts; a real kubelet's is 300. After a container has run
-    for twice this time, its next wait is the first again."""
+    for twice this time, its waits start again from the first."""
     sandbox_retry: float = 0.2
     """The wait between attempts to create a pod's sandbox, doubling to ``back_off_last``."""
     mount_retry: float = 2.0

@@ -19,8 +19,8 @@ COMPONENT = "taint-eviction-controller"
 
 
 class TaintEviction(Controller):
-    """The taint eviction controller. A taint's age counts from its ``timeAdded``; without one,
-    from when this controller first read it.
+    """The taint eviction controller. A taint's age counts from its ``timeAdded``; without this
+    field, from the time at which this controller first read the taint.
     """
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
@@ -94,7 +94,7 @@ def tolerated_for(
     tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]
 ) -> float | None:
     """Return the seconds that a pod may stay under a taint, by the first matching toleration; 0 if
-    there is none; None: for ever."""
+    no toleration matches; None if the pod may stay for ever."""
     first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
     if first is None:
         return 0.0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files;
-emptyDirs by key.
+"""The content of a pod's volumes: files for ConfigMaps, Secrets, downward API and projected tokens;
+a key for each emptyDir.
 
-hostPath volumes of the cluster's own pods are left out (no part of the lab reads them); in any
-other pod they, and every kind that needs storage, are refused as ``not emulated``.
+hostPath volumes of the cluster's own pods are left out (no part of the lab reads them). In all
+other pods, hostPath volumes and every kind that needs storage are refused as ``not emulated``.
 """
 
 import base64

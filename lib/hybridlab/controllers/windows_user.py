@@ -49,7 +49,7 @@ def check_not_root(pod: Obj, container: Obj) -> None:
 
 
 def unknown_user(pod: Obj, container: Obj, container_id: str) -> str:
-    """Return why containerd cannot start a container as its user; empty: it can.
+    """Return why containerd cannot start a container as its user; empty if it can.
 
     Host process containers are left out: they may run as local groups of their host.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue of keys to process: a key that is noted several times is processed once; failures are
-tried again with back-off."""
+"""A queue of keys to process: a key that is noted several times is processed once; a key that fails
+is processed again with back-off."""
 
 import asyncio
 import logging
@@ -14,15 +14,15 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_RETRY = 0.02
-"""s. The pause before the first new try; it doubles with every failure (outdated reads are
-corrected within milliseconds)."""
+"""s. The pause before the first retry; it doubles with every failure. It is short, since outdated
+reads are corrected within milliseconds."""
 LAST_RETRY = 10.0
-"""s. The longest pause between tries."""
+"""s. The longest pause before a retry."""
 
 
 class Work(Generic[Key]):
-    """Runs ``look(key)`` for every noted key: once at a time for each key, for several keys at
-    once."""
+    """Runs ``look(key)`` for every noted key: for several keys in parallel, but never twice at once
+    for the same key."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Work(Generic[Key]):
         self._running = False
 
     def start(self) -> None:
-        """Begin to process noted objects."""
+        """Begin to process noted keys."""
         self._running = True
         self._pump()
 
@@ -68,7 +68,7 @@ class Work(Generic[Key]):
             self._ready(key)
 
     def note_after(self, seconds: float, key: Key) -> None:
-        """Process ``key`` after some time, or earlier if it is due earlier."""
+        """Process ``key`` after this time, or earlier if an earlier time is set already."""
         if not self._running:
             self._noted[key] = None
             return
@@ -107,7 +107,7 @@ class Work(Generic[Key]):
         try:
             await self._look(key)
             self._failures.pop(key, None)
-        except Exception as error:  # no object may end a controller
+        except Exception as error:  # an error with one key must not end the controller
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
             expected = isinstance(error, ApiError) and _passes(error)
@@ -132,7 +132,7 @@ def _passes(error: ApiError) -> bool:
 
 
 class Controller:
-    """A component that only processes its queue: it begins and ends with the queue."""
+    """A component that only processes its queue: it starts and stops with the queue."""
 
     work: Work[tuple[str, str]]
 

@@ -2,9 +2,9 @@
 """A Windows endpoint's ACL list as nft rules: one chain for each direction, the entries by
 priority.
 
-Pure: it returns text. The chain decides as HNS does for a packet: the first entry that matches
-decides; if none matches, the packet is dropped, unless the direction has no entry at all. Entries
-for the host's firewall do not belong to the endpoint.
+The module only returns text. A chain decides about a packet as HNS does: the first entry that
+matches decides. If no entry matches, the packet is dropped, unless the direction has no entry at
+all. Entries for the host's firewall are left out, since they do not apply to the endpoint.
 """
 
 from collections.abc import Iterable

@@ -39,8 +39,8 @@ class Dataplane(Protocol):
         sandbox."""
 
     async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
-        """Replace the node's tunnel (the kernel cannot change an identifier); routes must be set
-        again."""
+        """Replace the node's tunnel (the kernel cannot change an identifier). The caller must set
+        the routes again."""
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         """Replace the node's pod routing. Routes that cannot be set are refused by name; all others
@@ -86,7 +86,7 @@ class Dataplane(Protocol):
         """Delay a node's packets to and from the underlay by ``seconds``, each way; 0: no delay."""
 
     async def latency(self, node: str) -> float:
-        """Return the delay that is set, in seconds."""
+        """Return the delay that :meth:`set_latency` has set, in seconds."""
 
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
         """Return the rules that are in the kernel now, by fault name. This verifies an injection or
@@ -101,7 +101,7 @@ class Dataplane(Protocol):
 
     async def facts(self, node: str) -> dict[str, object]:
         """Return the node's true state for host commands and tests: links, addresses, routes, fdb,
-        neighbours, connections and nft ruleset; of ``fabric`` the ruleset only."""
+        neighbours, connections and nft ruleset; for ``fabric``, only the ruleset."""
 
 
 def remote_dataplane(channel: Caller) -> Dataplane:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
-It has A, SRV, PTR and CNAME records (a CNAME with the addresses of its target, if the zone has
-them). For any other type of an existing name the answer is empty, for an unknown name under the
-cluster's domain it is NXDOMAIN. All other names are forwarded, as by the Corefile that kubeadm
-installs, to a server that does not know them: also NXDOMAIN, but not authoritative. The module uses
-nothing of Kubernetes; the zone is set from outside and is the same for every server.
+The zone has A, SRV, PTR and CNAME records; an answer with a CNAME has the addresses of its target
+too, if the zone has them. A query of any other type for an existing name gets an empty answer, and
+an unknown name under the cluster's domain gets NXDOMAIN. For all other names, the answer is that of
+the Corefile that kubeadm installs, with a server behind it that does not know them: also NXDOMAIN,
+but not authoritative. The module uses nothing of Kubernetes; the zone is set from outside and is
+the same for every server.
 """
 
 import asyncio

@@ -57,7 +57,7 @@ class Fabric:
             self.route = RouteSocket()
             self._nft = Nft(SCOPE)
             sysctl.write("net/ipv4/ip_forward", 1)
-            # Packets that the bridge routes leave by the device by which they came.
+            # The bridge routes packets out of the device by which they came: send no redirects.
             sysctl.write("net/ipv4/conf/all/send_redirects", 0)
             sysctl.write("net/ipv4/conf/default/send_redirects", 0)
             sysctl.write("net/ipv4/conf/all/rp_filter", 0)
@@ -89,7 +89,8 @@ class Fabric:
         return number
 
     def route_to(self, table: FabricTable, nodes: Mapping[str, FabricPort]) -> str | None:
-        """Route these networks to their nodes, and between the nodes' subnets, and check sources.
+        """Route the table's networks to their nodes, route between the nodes' subnets, and check
+        source addresses.
 
         Return the router's MAC address; None if there is nothing to route.
         """
@@ -128,7 +129,7 @@ class Fabric:
         """Put a wire between a port and the bridge; return the names of the port and of the wire's
         end.
 
-        The wire itself carries no packets.
+        No packet crosses from the port to the wire's end until the caller carries it.
         """
         bridged = _FIRST_WIRE_INDEX + 2 * number
         end = _FIRST_WIRE_INDEX + 2 * number + 1

@@ -4,15 +4,16 @@ changes.
 
 HNS loses the state of an endpoint's flows when its ACL list is replaced. Here every list has a
 number, its generation. A connection that policy allows is marked with the generations of the
-Windows pods at its ends: the 16 upper bits have that of the pod that opened it, the lower bits that
-of its peer. 0 means no pod of this node, or a pod that its node connected to: such connections do
-not end. A packet of an established connection with an outdated mark is stale. A stale packet for
-the pod is answered with a TCP reset to its sender; a stale packet of the pod vanishes (calico#10199
-reports both). For other protocols than TCP, the new list decides about a stale packet as about a
-first packet, and marks allowed packets again. The number changes in the transaction that changes
-the rules: no packet passes by an old number.
+Windows pods at its ends: the 16 upper bits have the generation of the pod that opened the
+connection, the 16 lower bits that of its peer. 0 means no pod of this node, or a pod to which its
+own node connected: such connections do not end. A packet of an established connection with an
+outdated mark is stale. A stale packet to the pod is answered with a TCP reset to its sender; a
+stale packet from the pod vanishes (calico#10199 reports both). For protocols other than TCP, the
+new list decides about a stale packet as about a first packet, and allowed packets mark the
+connection again. The number changes in the transaction that changes the rules, so that no packet
+passes by an old number.
 
-Ends that receive nothing from the pod notice nothing of this: ``dataplane.resets`` resets them.
+An end that receives nothing from the pod does not notice this: ``dataplane.resets`` resets it.
 """
 
 from hybridlab.dataplane.table import Rules

@@ -24,7 +24,7 @@ class Tunnel:
     device: str
     """The device's name."""
     identifier: int
-    """Distinguishes this network's packets from another's; both ends must have the same."""
+    """The number that marks the packets of this network; both ends must use the same number."""
     port: int
     mtu: int
     address: str
@@ -105,7 +105,7 @@ class NodeRoutes:
     """All IP pools: traffic from a pod to an address outside them is source-NATed to the node's
     address if ``nat_outgoing`` is set."""
     unmasqueraded: tuple[str, ...] = ()
-    """Networks outside the pools for which pods keep their addresses nevertheless."""
+    """Networks outside the pools to which pods nevertheless send with their own addresses."""
     nat_outgoing: bool = True
 
 
@@ -119,8 +119,8 @@ class PodPort:
     mac: str | None = None
     """The pod's own MAC address; None: it is derived from the pod's address."""
     initial: Literal["closed", "open"] = "closed"
-    """What the pod may do until policy is programmed: what Calico's plugin allows, or everything.
-    """
+    """The pod's traffic until its policy is programmed. ``closed``: what Calico's plugin allows;
+    ``open``: everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class PodSpec:
     resolver_options: tuple[str, ...] = ("ndots:5",)
     """Options in the format of resolv.conf."""
     etc_hosts: str = ""
-    """The content of its hosts file; empty: it has only its own name."""
+    """The content of the pod's hosts file; empty: the file has only the pod's own name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +188,8 @@ class ServicePort:
     """Traffic to the NodePort keeps its source address (externalTrafficPolicy Local; on Windows
     with DSR only)."""
     external_ips: tuple[str, ...] = ()
-    """Further addresses at which it is served on ``port``; traffic to them is treated as traffic to
-    the NodePort."""
+    """Further addresses that serve ``port``; traffic to them is treated as traffic to the NodePort.
+    """
     sticky: int | None = None
     """Seconds for which a client stays with its backend after its last connection; 0: as long as
     the backends stay the same; None: each connection may get another backend."""
@@ -207,7 +207,7 @@ class ServiceTable:
     ports: tuple[ServicePort, ...]
     snat_local_pods_to: str | None = None
     """Windows without DSR: the source address that pods of this node get when they connect through
-    a ClusterIP to a pod (for another target it is the node's address); None: they keep the pod's.
+    a ClusterIP to a pod (to another target: the node's address); None: pods keep their own address.
     """
     snat_node_ports_to: str | None = None
     """Windows: the source address that traffic to a NodePort gets on its way to a pod; None: the
@@ -216,7 +216,7 @@ class ServiceTable:
     """Ports of this node that lead to its own pods (portmap), each from a NodePort or an address to
     one backend."""
     flows_stay: bool = False
-    """Flows of datagrams to endpoints that are gone are left as they are."""
+    """Tracked flows of datagrams to endpoints that are gone are not deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,14 +276,14 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Acl:
-    """An entry of a Windows endpoint's ACL list.  Empty networks and ports: any."""
+    """An entry of a Windows endpoint's ACL list.  Empty networks or ports match any value."""
 
     action: Literal["Allow", "Block"]
     direction: Literal["In", "Out"]
     priority: int
-    """Entries with lower numbers come first; the first that matches decides."""
+    """Entries with lower numbers come first; the first entry that matches decides."""
     protocol: int = 256
-    """256: any."""
+    """256: any protocol."""
     local: tuple[str, ...] = ()
     remote: tuple[str, ...] = ()
     local_ports: tuple[tuple[int, int], ...] = ()
@@ -296,7 +296,7 @@ class Acl:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointProgram:
-    """The whole policy of a pod. A direction without tiers is allowed, since its profile allows."""
+    """The whole policy of a pod. A direction without tiers is open, since its profile allows."""
 
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
@@ -326,7 +326,7 @@ class EndpointProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """An atomic change of a node's policy; everything that it does not mention stays."""
+    """An atomic change of a node's policy; everything that the update does not mention stays."""
 
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Map each name to all members (addresses, networks, or ``address,protocol,port``); the sets
@@ -348,7 +348,7 @@ class Zone:
 
     ``a``: maps each full lower-case name without final dot to addresses; ``srv``: maps each name to
     ``(port, target)``; ``ptr``: maps each dotted quad to a name. Other names under ``domain`` are
-    NXDOMAIN, all other names REFUSED (there is no upstream).
+    NXDOMAIN; so are all names elsewhere, but not authoritatively (there is no upstream).
     """
 
     domain: str

@@ -53,8 +53,8 @@ whole list. The shorter times do no harm: on a connection that has ended only la
 and a first packet without an answer is soon repeated or given up.
 """
 SOURCES_BETWEEN_PODS = {"own": "", "client's node": "ip saddr @pools ip daddr @pools"}
-"""Map the source address that servers receive from a Windows client pod to the traffic that is
-translated for it."""
+"""Map each assumed source address that servers receive from a Windows client pod to the match of
+the traffic that is translated to it."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -102,7 +102,7 @@ class Node:
             self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX
         )
         with namespaces.entered(self.netns):
-            # A new namespace may inherit these from the machine it is made on.
+            # A new namespace may inherit other values of these settings from its machine.
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
             sysctl.write("net/ipv4/ip_forward", 1)
             sysctl.write("net/ipv4/conf/all/rp_filter", 0)
@@ -139,8 +139,8 @@ class Node:
         self.route.flush()
 
     def finish_frames(self, *, finish: bool) -> None:
-        """Make the kernel complete frames that leave through ``eth0`` (checksums, segments), or
-        leave this to ``eth0`` again."""
+        """Make the kernel complete frames that leave through ``eth0`` (checksums, segments);
+        without ``finish``, leave this work to ``eth0`` again."""
         with namespaces.entered(self.netns):
             slow_wire.finish_frames("eth0", finish=finish)
 
@@ -152,7 +152,7 @@ class Node:
 
     def meet_router(self, mac: str | None) -> None:
         """Route packets without a more specific route to the underlay's router; None: there is no
-        router, and they vanish."""
+        router, and these packets vanish."""
         self.route.set_neighbour(_ETH0_INDEX, _gateway(self.spec), mac or _NOBODY_MAC)
         self.route.flush()
 
@@ -316,8 +316,8 @@ class Node:
         """Set natOutgoing: a pod's traffic to addresses outside the pools gets the node's
         address.
 
-        On Windows only TCP and UDP: HNS' outbound NAT leaves ICMP as it is, so no echo reply
-        finds its way back.
+        On Windows, this is only for TCP and UDP: HNS' outbound NAT leaves ICMP as it is, so no
+        echo reply finds its way back.
         """
         pools = ", ".join(routes.pools)
         commands = ["flush chain ip outgoing sources", "flush set ip outgoing pools"]
@@ -358,8 +358,8 @@ class Node:
         address does not inherit them.
 
         Felix does this when a pod is deleted. The kernel then searches the whole machine's table
-        (10 ms). Therefore it is done only when such an address is used again, for all addresses
-        removed since the last time.
+        (10 ms). Therefore the lab does it only when such an address is used again, for all
+        addresses removed since the last time.
         """
         departed = self._departed
         self._departed = set()

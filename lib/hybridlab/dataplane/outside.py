@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host outside the cluster: its own namespace on the underlay, with entries for the nodes but not
-for their pods.
+"""A host outside the cluster: its own namespace on the underlay, with routes and neighbour entries
+for the nodes but not for their pods.
 
 It answers ping (its kernel does). On port 80 it answers HTTP and datagrams, and reports the
 client's address as the echo servers of docs/probe-protocol.md do. It cannot answer packets with a
@@ -19,8 +19,8 @@ from hybridlab.kernel import namespaces, sysctl
 from hybridlab.kernel.rtnetlink import LO_INDEX, RouteSocket
 
 PORT = 80
-"""The port of its servers, HTTP and UDP, which report to each client the address that they
-received."""
+"""The port of the host's servers, HTTP and UDP, which report to each client the source address that
+they received."""
 MAC = "02:00:00:02:00:01"
 _ETH0_INDEX = 2
 _HEAD_LIMIT = 8192
@@ -45,7 +45,7 @@ class Outside:
         self._route.flush()
 
     def meet(self, node_address: str, mac: str) -> None:
-        """Add a permanent neighbour entry for a node: the lab uses no ARP."""
+        """Add a route and a permanent neighbour entry for a node: the lab uses no ARP."""
         self._route.set_neighbour(_ETH0_INDEX, node_address, mac)
         self._route.set_route(f"{node_address}/32", index=_ETH0_INDEX)
         self._route.flush()
@@ -56,7 +56,7 @@ class Outside:
 
 
 class Servers:
-    """The servers that listen there until they are closed."""
+    """The servers of the host, which listen until they are closed."""
 
     def __init__(self, http: asyncio.Server, datagrams: asyncio.DatagramTransport) -> None:
         self._http = http

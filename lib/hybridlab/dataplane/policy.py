@@ -52,10 +52,10 @@ EARLY = "early"
 def base_table(node_os: OS, prefix: str) -> str:
     """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
 
-    Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks
-    ingress only. Four chains are for faults: ``f_policy`` for traffic that skips policy, ``f_new``
-    for traffic that is let to pods without a program, ``f_deny`` for answers to traffic that policy
-    denies, ``f_host`` for policy on the node's own traffic.
+    Calico on Linux drops a pod's traffic until Felix has programmed its endpoint; on Windows, the
+    CNI plugin blocks ingress only. Four chains are for faults: ``f_policy`` for traffic that skips
+    policy, ``f_new`` for traffic that is let through to pods without a program, ``f_deny`` for
+    answers to traffic that policy denies, ``f_host`` for policy on the node's own traffic.
     """
     tables = forward = inwards = unknown_flow = ""
     unknown_source = denial = "drop"
@@ -129,7 +129,8 @@ class PolicyTable:
         self._generations: dict[str, int] = {}
         self._early = 0
         self._early_before: dict[str, int] = {}
-        """For endpoints without a program: the count at the last read before they were created."""
+        """Map each endpoint without a program to the value of the counter ``early`` that was last
+        read before the endpoint was added."""
 
     def add_interface(self, endpoint: str, interface: str, *, open_at_first: bool = False) -> None:
         """Record that the pod's host-side interface exists; a program that arrived earlier takes

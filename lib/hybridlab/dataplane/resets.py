@@ -41,7 +41,7 @@ class ResetTarget:
     interface: str
     mac: str
     generation: int | None
-    """Only connections of older generations end; None: all connections do."""
+    """Only connections of older generations end; None: all connections end."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class _Flow:
 
 
 class Resets:
-    """The resets of a node. A thread of its own handles all requests that arrived meanwhile
-    together."""
+    """The resets of a node. A separate thread handles together all requests that have arrived since
+    it last began."""
 
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both
@@ -124,7 +124,7 @@ class Resets:
         """Make the pod send a packet; False if the pod is gone."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
         try:
-            # Without data in them, the kernel answers only two such segments a second.
+            # One byte of data: of segments without data, the kernel answers only two a second.
             self._link.send(target.interface, target.mac, encode(question, b"\0"))
         except OSError:
             return False
@@ -133,10 +133,10 @@ class Resets:
     def _hear(
         self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]
     ) -> None:
-        """Reset the far ends of the flows for which an answer arrives. Stop once all have answered,
-        or no answer arrives for a while.
+        """Reset the far ends of the flows for which an answer arrives. Stop once all flows have
+        answered, or no answer arrives for a while.
 
-        Other flows of the pods may send at any time; they are ignored.
+        Other flows of the pods may send at any time; their packets are ignored.
         """
         until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy rule of a Linux node as nft text, with named sets. Pure: it reads text and returns text.
+"""A policy rule of a Linux node as nft text, with named sets. The module only returns text.
 
 The entries of a Windows endpoint's ACL list are in ``acl_rules``.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only call of the data plane that transfers a descriptor: a socket created in a sandbox.
 
-Its holder sends as the pod, from any process, as tests and benchmarks do.
+Whoever holds the socket sends as the pod, from any process, as tests and benchmarks do.
 """
 
 import os

@@ -3,8 +3,8 @@
 kernel.
 
 One thread does all programming, in the order of the calls, so that the event loop stays free and
-two changes never collide. The state that is not in the kernel: the fabric, the nodes, the pods, and
-the DNS zone.
+two changes never collide. The service keeps the state that is not in the kernel: the fabric, the
+nodes, the pods, and the DNS zone.
 """
 
 import asyncio

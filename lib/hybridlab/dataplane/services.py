@@ -7,10 +7,10 @@ NodePort, an endpoint that reaches itself, and all traffic that does not come fr
 node's address by masquerading. On Windows, traffic to a NodePort gets ``snat_node_ports_to``.
 Without DSR, this node's pods get ``snat_local_pods_to`` if the backend is a pod, otherwise the
 node's address. An external address of a Service is treated as a NodePort. A service port without
-endpoints is refused: a reset for TCP, port unreachable for UDP. A client of a sticky port keeps its
-backend by a set of clients for each backend, as in kube-proxy's nftables mode, or by a hash of its
-address, as HNS distributes. When a UDP port loses endpoints, the tracked flows to them are deleted,
-so that a client such as a resolver does not keep a dead endpoint.
+endpoints is refused: a reset for TCP, port unreachable for UDP. A sticky port keeps each client
+with its backend, either by a set of clients for each backend, as in kube-proxy's nftables mode, or
+by a hash of the client's address, as HNS does. When a UDP port loses endpoints, the tracked flows
+to them are deleted, so that a client such as a resolver does not keep a dead endpoint.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ def base_table(prefix: str, service_cidr: str) -> str:
     interfaces.
 
     Packets to an address of ``service_cidr`` that no Service has are dropped, as in kube-proxy's
-    nftables mode. Otherwise their connection would be tracked without a translation for seconds, in
-    which a client that gets the same port again would not reach a Service that was created
-    meanwhile.
+    nftables mode. Otherwise their connection would be tracked without a translation for seconds.
+    During this time, a client that gets the same port again would not reach a Service that was
+    created meanwhile.
     """
     return f"""
 table ip kube {{

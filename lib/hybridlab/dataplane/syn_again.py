@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays the SYNs that pods repeat, if they are assumed to be repeated later than Linux does.
+"""Delays the SYNs that pods repeat, if the lab assumes that pods repeat them later than Linux does.
 
 The kernel repeats a SYN 1, 3, 7, ... seconds after the first, and only root of the machine can
 change that. A SYN that is repeated too early is dropped at the sender's own node.
@@ -14,7 +14,7 @@ HELD = {"1": 0, "3": 2500, "7": 6500}
 
 
 def base_table(node_os: OS, prefix: str) -> str:
-    """Return the table for pods of a node; empty if the kernel's times are the assumed ones."""
+    """Return the table for pods of a node; empty if the lab assumes the kernel's own times."""
     if not (held := assumed.one_of(NAMES[node_os], HELD)):
         return ""
     syn = f'iifname "{prefix}*" tcp flags & (fin | syn | rst | ack) == syn'

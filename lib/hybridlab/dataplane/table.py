@@ -31,8 +31,8 @@ class SetContent:
 
 @dataclass
 class TableChange:
-    """The new state of parts of a table; None removes a part. Parts that it does not mention
-    stay."""
+    """The new state of parts of a table; None removes a part. Parts that the change does not
+    mention stay."""
 
     chains: dict[str, Rules | None] = field(default_factory=dict)
     sets: dict[str, SetContent | None] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Table:
         return name in self._sets
 
     def run(self, command: str) -> str:
-        """Run a command that changes nothing managed here, and return its output."""
+        """Run a command that changes no managed part, and return its output."""
         return self._nft.run(command)
 
     def apply(self, change: TableChange) -> None:

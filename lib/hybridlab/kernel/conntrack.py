@@ -2,9 +2,10 @@
 """The connection table of a network namespace by ctnetlink: list it, and delete single entries.
 
 A :class:`ConntrackSocket` belongs to the namespace of the thread that creates it. Only IPv4 TCP and
-UDP entries are returned. An ended connection is listed for two minutes more, and most of a busy
-node's entries have ended: decoding them all takes longer than all other work with them. A caller
-that can recognise irrelevant messages by their bytes skips them (``worth``).
+UDP entries are returned. By default, the kernel lists an ended connection for two minutes more, and
+most connections of a busy node have ended: decoding all entries takes longer than all other work
+with them. A caller that recognises irrelevant entries by their bytes need not decode them
+(``worth``).
 """
 
 import socket
@@ -41,8 +42,8 @@ _ENOENT = 2
 _TCP_STATE = 1
 _PROTOCOL = 1
 _PORT = 3
-"""Numbers of attributes. _TCP_STATE has one byte in CTA_PROTOINFO_TCP; in CTA_TUPLE_PROTO,
-_PROTOCOL has one byte and _PORT, the destination's port, has two."""
+"""Numbers of attributes. In CTA_PROTOINFO_TCP, _TCP_STATE has 1 byte. In CTA_TUPLE_PROTO, _PROTOCOL
+has 1 byte, and _PORT, the destination's port, has 2."""
 _UNANSWERED, _OVER = (
     struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT")
 )
@@ -89,7 +90,7 @@ class ConntrackSocket:
         """Yield every TCP and UDP connection for which ``worth`` returns True; read all of them
         before any other call.
 
-        This takes 10 ms even if there are none.
+        This takes 10 ms even if there are no connections.
         """
         body = struct.pack("!BBH", socket.AF_INET, 0, 0)
         for message in dump(self._socket, _CT_GET, body, "connections"):
@@ -129,8 +130,8 @@ class ConntrackSocket:
 
 
 def alive(message: bytes) -> bool:
-    """Return whether an entry is an established TCP connection that is not only waiting for late
-    packets.
+    """Return whether an entry is a TCP connection that was answered (not SYN_SENT) and is not only
+    waiting for late packets (not TIME_WAIT).
     """
     return _OVER not in message and _UNANSWERED not in message and _UDP not in message
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry of a process into the lab: it gets namespaces of its own, and ends with its parent.
 
-User, network, mount, pid, IPC and UTS namespaces, in the same way for root and all other users: the
-caller's own uid becomes root inside. The calling process becomes the *waiter*, which waits for pid
-1 and does nothing else; its child is pid 1 inside. The process must be single-threaded. If this
-fails, ``kernel.preflight`` reports what is missing and what to allow.
+These are user, network, mount, pid, IPC and UTS namespaces. Root and all other users get them in
+the same way: the caller's own uid becomes root inside. The calling process becomes the *waiter*,
+which waits for pid 1 and does nothing else; its child is pid 1 inside. The calling process must be
+single-threaded. If the entry fails, ``kernel.preflight`` reports what is missing and what to allow.
 """
 
 import os
@@ -50,10 +50,10 @@ def become_waiter(inside: Callable[[], int], name: str) -> NoReturn:
     """Fork pid 1, which runs ``inside`` and exits with its result; wait for it and exit with the
     same result.
 
-    Call this after the namespaces are entered. If either of the two dies, the other follows: the
-    kernel kills pid 1 when the waiter ends, and with pid 1 everything in its pid namespace. The
-    parent notices the end of pid 1 by the end-of-file on any socket that pid 1 held, because the
-    waiter closes all its descriptors.
+    Call this after the namespaces are entered. If one of these two processes dies, the other
+    ends too: the kernel kills pid 1 when the waiter ends, and with pid 1 everything in its pid
+    namespace. The parent notices the end of pid 1 by the end-of-file on any socket that pid 1 held,
+    because the waiter closes all its descriptors.
     """
     child = os.fork()
     if child == 0:
@@ -67,6 +67,6 @@ def become_waiter(inside: Callable[[], int], name: str) -> NoReturn:
 
 
 def mount_own_proc() -> None:
-    """Cover /proc with that of the new pid namespace, so that the lab's processes find only each
-    other."""
+    """Mount the /proc of the new pid namespace over the old /proc, so that the lab's processes find
+    only each other."""
     namespaces.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

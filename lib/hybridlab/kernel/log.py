@@ -29,7 +29,7 @@ class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and open_files.notice(record.exc_info[1]):
-            return  # which ends the lab, with a message of its own
+            return  # the listeners end the lab, with a message of their own
         text = self.format(record)
         alike = _NUMBERS.sub("#", text)
         times = self._times.get(alike, 0) + 1

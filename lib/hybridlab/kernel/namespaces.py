@@ -4,7 +4,7 @@ descriptors.
 
 Python 3.11 has no ``os.setns``, therefore ctypes. A network namespace belongs to a *thread*; every
 function here changes only the calling thread and restores it. No namespace here has a name or a
-mount: it exists as long as a descriptor, a socket or a process in it.
+mount: it exists as long as a descriptor, a socket or a process uses it.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ def unshare(flags: int, what: str) -> None:
 
 def setns(fd: int, flags: int = CLONE_NEWNET) -> None:
     """Move the calling thread into the namespace of the descriptor ``fd``; prefer :func:`entered`,
-    which returns to the old one."""
+    which returns to the home namespace afterwards."""
     _checked(f"setns to descriptor {fd}", _libc.setns, fd, flags)
 
 

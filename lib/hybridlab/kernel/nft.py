@@ -19,8 +19,8 @@ from hybridlab.kernel.libnftables import LIBRARY, NftMissing, load
 _OUTPUT_STATELESS = 1 << 2
 _NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
-"""bytes. The requested size of the send buffer; the kernel grants up to net.core.wmem_max without
-privileges in the first user namespace."""
+"""bytes. The requested size of the send buffer. Without privileges in the first user namespace, the
+kernel grants at most net.core.wmem_max."""
 
 
 FD_SETSIZE = 1_024
@@ -30,7 +30,7 @@ _kept: list[int] = []
 
 
 class NftError(Exception):
-    """nftables refused a command; the message has its own words and the line that it refused."""
+    """nftables refused a command; the message has nftables' own words and the refused line."""
 
 
 class NftTooLong(NftError):
@@ -69,10 +69,11 @@ def _sockets() -> dict[str, int]:
 
 
 def keep_numbers(contexts: int) -> None:
-    """Reserve low descriptors for ``contexts`` contexts; call it before anything else is opened.
+    """Reserve descriptors below :data:`FD_SETSIZE` for ``contexts`` contexts; call this before
+    anything else is opened.
 
-    A few more are reserved, since another thread may take a number after it is released and before
-    the context takes it.
+    A few more are reserved, since another thread may take a number after its release, before the
+    context takes it.
     """
     for _ in range(contexts + 16):
         _kept.insert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -120,9 +121,10 @@ class Nft:
         """Enlarge the send buffer of the context's socket as far as the machine allows, and keep
         pods' processes from inheriting the socket.
 
-        Return the socket's descriptor number. The context does not show its socket, and its own
-        attempt (SO_SNDBUFFORCE) is refused in a user namespace. Other threads may open sockets at
-        the same time, but none of netfilter's.
+        Return the socket's descriptor number. The context does not show its socket, therefore the
+        socket is searched among ``opened``; other threads may open sockets at the same time, but no
+        netfilter sockets. The library's own attempt to enlarge the buffer (SO_SNDBUFFORCE) is
+        refused in a user namespace.
         """
         for fd in opened:
             with contextlib.suppress(OSError):  # another thread's descriptor, closed meanwhile

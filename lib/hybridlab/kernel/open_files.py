@@ -2,9 +2,9 @@
 """The limits of open files: of the lab's processes, of the programs that they start, and the number
 that a lab needs.
 
-Each of two processes holds a descriptor of every exec, pod and node. The limit that a login usually
-has (1,024) is low for programs that use select(). The lab's own processes do not use it: they raise
-their limit, and restore the login's limit in every program that they start.
+Each of two processes holds a descriptor of every exec, pod and node. A login's usual limit (1,024)
+is low for the sake of programs that use select(). The lab's own processes do not use select(): they
+raise their limit, and restore the login's limit in every program that they start.
 """
 
 import errno

@@ -28,8 +28,8 @@ REMEDY = "hybridlab fetch-nftables (needs no root), or the system's package nfta
 
 
 def check() -> list[Lack]:
-    """Try everything in a forked child; the list is empty if a lab can run here. It takes about 20
-    ms, and needs no threads.
+    """Test all features in a forked child, and return the missing features: none if a lab can run
+    here. This takes about 20 ms, and needs no threads.
 
     Call it from a single-threaded process.
     """
@@ -83,7 +83,7 @@ def _enter_and_probe() -> list[Lack]:
     lack = enter_or_lack()
     if lack is not None:
         return [lack]
-    # The pid namespace holds only children, and mounting /proc needs to be in it.
+    # Only children are in the new pid namespace, and only a process in it can mount its /proc.
     return read_probe(_fork_with_pipe(_probe_inside))
 
 
@@ -126,8 +126,8 @@ def _userns_remedy() -> str:
 
 
 def _probe_inside() -> list[Lack]:
-    """Test everything else inside the namespaces; every step is tried, so that all missing features
-    are reported at once."""
+    """Test all other features inside the namespaces. Every step is tried, so that all missing
+    features are reported at once."""
     lacks = []
     for what, step, remedy in _STEPS:
         try:

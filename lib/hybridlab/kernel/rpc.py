@@ -2,7 +2,7 @@
 """The calls of a Protocol over a channel: :func:`client` makes the calling end, :class:`Server` the
 answering end.
 
-Both are made only from the Protocol: a new call needs only its contract and its implementation.
+Both ends are made from the Protocol alone: a new call needs only its contract and implementation.
 Arguments and results are sent as JSON by the Protocol's type hints (``shapes`` lists the possible
 types), under the method's qualified name, such as ``Dataplane.add_node``. A call that transfers
 descriptors is different: it has an explicit form on both ends, and is passed to :func:`client` as

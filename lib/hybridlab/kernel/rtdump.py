@@ -31,7 +31,7 @@ _NTF_SELF = 2
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Return Netlink attributes by kind, without the nested flag. If a kind is repeated, the last
-    one counts."""
+    attribute counts."""
     found: dict[int, bytes] = {}
     offset = 0
     while offset + 4 <= len(data):

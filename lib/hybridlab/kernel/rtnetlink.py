@@ -148,8 +148,8 @@ class RouteSocket:
     def flush(self) -> None:
         """Send the queued changes and wait for the kernel's answers.
 
-        Raise KernelError for the first refused change; later changes of the same datagram were
-        still tried.
+        Raise KernelError for the first refused change; the kernel still tries later changes of the
+        same datagram.
         """
         while self._queue:
             batch = self._queue[:_PER_DATAGRAM]
@@ -228,8 +228,8 @@ class RouteSocket:
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add veth {name}")
 
     def add_bridge(self, name: str, *, index: int, mac: str | None = None) -> None:
-        """Queue a bridge, up. Without ports it holds an address, since kernels may lack the
-        device type ``dummy``.
+        """Queue a bridge, up. A bridge without ports is also used as a device for an address, since
+        kernels may lack the device type ``dummy``.
         """
         body = (
             _link_header(index, up=True)
@@ -276,7 +276,7 @@ class RouteSocket:
     def set_link(
         self, index: int, *, up: bool = True, master: int | None = None, what: str = ""
     ) -> None:
-        """Set a link up or down, and put it into a bridge."""
+        """Queue a change of a link: up or down, and into the bridge ``master``."""
         header = _link_header(index, up=up, change=True)
         body = header + _optional(_IFLA_MASTER, master, _u32)
         self._add(RTM_NEWLINK, body, 0, f"set link {what or index} {'up' if up else 'down'}")

@@ -9,10 +9,11 @@ The data plane fills the registry, the container runtime reads it::
     with sandbox.entered():                     # this thread is in the pod's network namespace inside the block
         pid = spawn(...)
 
-A socket stays in the namespace that it was created in, whatever thread uses it later.  A
-hostNetwork or HostProcess pod's sandbox is its node's namespace.  Nodes themselves are registered
-too: ``sandboxes.node(name)``.  This module knows no containers, mounts or processes; removing a
-sandbox does not end them, and what they hold keeps the namespace alive.
+A socket stays in the namespace in which it was created, whichever thread uses it later.  The
+sandbox of a hostNetwork or HostProcess pod is its node's namespace.  Nodes themselves are
+registered too: ``sandboxes.node(name)``.  This module knows no containers, mounts or processes:
+removing a sandbox does not end them, and a process or descriptor that uses the namespace keeps it
+alive.
 """
 
 import contextlib

@@ -3,8 +3,8 @@
 between them.
 
 Frames are read from each interface as they arrive, and sent out of the other interface after the
-delay. The work of an interface's offloads, checksums and segments, must have been done before:
-:func:`finish_frames`.
+delay. Checksums and segmentation, usually left to an interface's offloads, must be complete before:
+see :func:`finish_frames`.
 """
 
 import array
@@ -25,8 +25,8 @@ _LARGEST = 65536
 
 
 def finish_frames(interface: str, *, finish: bool) -> None:
-    """Make the kernel complete frames that leave through an interface of this namespace, or leave
-    this to the interface again."""
+    """Make the kernel complete frames that leave through an interface of this namespace; without
+    ``finish``, leave this work to the interface again."""
     value = array.array("I", [_ETHTOOL_STXCSUM, 0 if finish else 1])
     request = struct.pack("16sP8x", interface.encode(), value.buffer_info()[0])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
@@ -71,5 +71,5 @@ def _tap(interface: str) -> socket.socket:
 
 
 def _send(end: socket.socket, frame: bytes) -> None:
-    with contextlib.suppress(OSError):  # full, or closed meanwhile: wires lose frames
+    with contextlib.suppress(OSError):  # buffer full, or wire closed: wires lose frames
         end.send(frame)

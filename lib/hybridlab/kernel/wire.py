@@ -3,10 +3,10 @@
 on asyncio.
 
 Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass
-descriptors (SCM_RIGHTS); the end-of-file of either ends both.
+descriptors (SCM_RIGHTS). An end-of-file from one end closes both.
 
-Methods without descriptors are called through a Protocol (``kernel.rpc``), which uses this. Calling
-(from the cluster)::
+Methods without descriptors are called through a Protocol (``kernel.rpc``), which uses this module.
+Calling (from the cluster)::
 
     result = await channel.call("Containers.start", {"spec": spec})       # spec may be a dataclass
     result = await channel.call("ContainerStreams.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
@@ -24,8 +24,8 @@ Answering (in labd)::
 
 A handler owns the descriptors it receives and closes them.  It returns anything orjson can write
 (dataclasses too), or :class:`DescriptorReply` to send descriptors back, which are closed here once
-sent.  It refuses by raising :class:`Refused` (or KernelError, ShapeError); any other exception is a
-defect: it is answered the same way and its traceback logged.
+sent.  A handler refuses by raising :class:`Refused` (or KernelError, ShapeError).  Any other
+exception is a defect: it is answered in the same way, and its traceback is logged.
 
 On the wire each line is an object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id,
 error: {kind, message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors
@@ -121,8 +121,8 @@ class Channel:
     async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
         """Call the other side and return its result; descriptors in the answer are closed.
 
-        Raise :class:`CallFailed` with the other side's message, :class:`ChannelClosed` if it is
-        gone.
+        Raise :class:`CallFailed` with the other side's message, :class:`ChannelClosed` if the other
+        side is gone.
         """
         result, received = await self.call_fds(method, params, fds=fds)
         _close_all(received)

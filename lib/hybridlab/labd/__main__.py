@@ -21,7 +21,8 @@ def start() -> NoReturn:
     settings = sys.argv[3]
     os.set_inheritable(control, False)
     lack = preflight.enter_or_lack()
-    # Entering a user namespace clears the parent-death signal, hence only now; and the parent may have died before.
+    # Entering a user namespace clears the parent-death signal, so it is requested only now. The
+    # parent may have died before.
     namespaces.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(1)

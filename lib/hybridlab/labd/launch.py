@@ -9,9 +9,9 @@
     ...
     await labd.close()                    # everything inside is gone when this returns
 
-A fresh interpreter is started (``python -m hybridlab.labd``) instead of a bare fork: it costs 10 ms
-on the other core, and labd begins without the caller's memory, signal handlers and threads, and has
-its own name in ps.
+A fresh interpreter is started (``python -m hybridlab.labd``) instead of a bare fork. It costs 10 ms
+on the other core; labd begins without the caller's memory, signal handlers and threads, and has its
+own name in ps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LabdSettings:
     powershell: PowerShell | None = None
     """The program that runs the probe programs of Windows pods; None: the stand-in."""
     services: tuple[str, ...] = ("dataplane", "runtime")
-    """The services of labd; tests of a single service leave the other out."""
+    """The services of labd; a test of one service leaves out the other service."""
 
 
 class LabdFailed(Exception):

@@ -37,7 +37,7 @@ def report_failure(control: int, lacks: Sequence[Lack]) -> None:
     """Send the launcher the reason why no lab can start, without an event loop."""
     line = orjson.dumps({"event": FAILED, "params": {"lacks": list(lacks)}}) + b"\n"
     with contextlib.suppress(BrokenPipeError), socket.socket(fileno=os.dup(control)) as sock:
-        sock.sendall(line)  # unless the launcher was ended meanwhile
+        sock.sendall(line)  # fails if the launcher has ended meanwhile
 
 
 def run(control: int, settings_json: str, probe: int) -> int:
@@ -66,7 +66,8 @@ def run(control: int, settings_json: str, probe: int) -> int:
 
 async def _serve(control: int, settings: LabdSettings) -> None:
     loop = asyncio.get_running_loop()
-    # The loop and the programming thread hand the interpreter's lock to each other at every system call.
+    # The loop and the programming thread hand the interpreter's lock to each other at every system
+    # call.
     sys.setswitchinterval(0.0002)
     channel = Channel(socket.socket(fileno=control), peer="the cluster")
     open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))

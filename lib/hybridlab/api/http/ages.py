@@ -37,7 +37,7 @@ def duration(seconds: int) -> str:  # noqa: PLR0911 (one line per scale)
 
 
 def age(text: str | None) -> str:
-    """Write how long ago a time of the API was."""
+    """Write the time that has passed since a timestamp of the API."""
     if not text:
         return "<unknown>"
     then = datetime.fromisoformat(text)

@@ -140,8 +140,8 @@ def no_kind(kind: str, version: str) -> str:
 
 
 async def body_of(request: web.BaseRequest, accepted: frozenset[str], kind_wanted: str = "") -> Any:
-    """Return a request's body. Raise ApiError 415 if its type is not ``accepted``, 400 if it
-    cannot be read.
+    """Return a request's body. Raise ApiError 415 if its content type is not ``accepted``, 400 if
+    the body cannot be read.
 
     ``kind_wanted`` is the expected kind of object; empty for patches.
     """
@@ -187,7 +187,7 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 
 def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
-    """Return the refusal of a body that cannot be read, with its beginning."""
+    """Return the refusal of a body that cannot be read; it quotes the beginning of the body."""
     if not kind:
         return bad_request(f"error decoding patch: {why.rpartition('json parse error: ')[2]}")
     shown = (
@@ -204,7 +204,8 @@ def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
 
 
 def _json_problem(raw: bytes) -> str:
-    """Return, in Go's wording, why a text is no JSON, as far as its beginning shows it."""
+    """Return why a text is no JSON; in Go's wording if its first character is wrong or it ends
+    early."""
     text = raw.decode(errors="replace").lstrip()
     if text and text[0] not in '{["-0123456789tfn':
         return f"invalid character '{text[0]}' looking for beginning of value"

@@ -11,7 +11,8 @@ from hybridlab.api.resources import Catalogue, Resource
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _GROUP_ORDER: Final = (
-    # a plural of several groups means the first group: aggregated servers precede CustomResourceDefinitions
+    # A plural that several groups have means the first of these groups: aggregated servers precede
+    # CustomResourceDefinitions.
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
     "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io",
     "coordination.k8s.io", "discovery.k8s.io", "projectcalico.org",

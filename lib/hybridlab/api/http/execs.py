@@ -41,8 +41,8 @@ class ExecRequest:
 
 
 def choose_container(pod: Obj, asked: str) -> str:
-    """Return the container that the request means; raise ApiError 400 in the real server's wording
-    if that is unclear or wrong."""
+    """Return the container that the request means. Raise ApiError 400 in the real server's wording
+    if the request names an unknown container, or names none and the pod has several."""
     name = pod["metadata"]["name"]
     groups = ("containers", "initContainers", "ephemeralContainers")
     names = [item["name"] for group in groups for item in pod["spec"].get(group) or ()]
@@ -218,7 +218,7 @@ async def _execute(
 
 
 def pod_for_exec(pod: Obj | None, name: str) -> Obj:
-    """Check that a pod can be reached at all."""
+    """Return the pod. Raise ApiError if the pod does not exist or is on no node yet."""
     if pod is None:
         raise not_found("pods", "", name)
     if not pod["spec"].get("nodeName"):

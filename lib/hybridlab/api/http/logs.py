@@ -46,7 +46,8 @@ def _since(query: Mapping[str, str], pod: str) -> int | None:
 
 
 def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
-    """Refuse logs of a container that has not run (or not run before)."""
+    """Raise ApiError 400 if a container has not started yet; with ``previous``, if it has no
+    earlier run."""
     what = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
     found = _container_status(pod, container)
     if (found.get("lastState") or {}).get("terminated") is not None:
@@ -100,7 +101,8 @@ async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> 
         timestamps=flag(query, "timestamps"),
         limit_bytes=limit,
     )
-    # a refusal of the kubelet is an answer without a stream; a followed log may be silent for long
+    # Read the first bytes before the answer begins: if the kubelet refuses, the answer is an error
+    # and no stream. Do not wait if the client follows: a followed log may be silent for long.
     first = b"" if follow else await anext(lines, b"")
     await response.prepare(request)
     request[STREAMING] = True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenAPI documents made from the shapes, which ``kubectl apply``, ``explain`` and its validation
-need.
+"""OpenAPI documents, made from the shapes (``api.schemas``). ``kubectl apply``, ``kubectl explain``
+and kubectl's validation need them.
 
 Descriptions are left out; types, required fields, list keys and patch strategies are included.
 """
@@ -91,7 +91,7 @@ class OpenApi:
         }
 
     def _root(self, resource: Resource, schemas: dict[str, Obj], prefix: str) -> str:
-        """Add the schema of a resource's kind and everything in it; return its name."""
+        """Add the schemas of a resource's kind and of all types in it; return the kind's name."""
         shape = shapes().get(shape_name(resource.storage_version, resource.storage_kind))
         if resource.storage == "events":
             shape = shapes().get(shape_name(resource.api_version, resource.kind))

@@ -61,7 +61,8 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
 
 
 def _check_place(target: Target) -> None:
-    """Refuse a path that names a resource in the wrong place: with a namespace, or without."""
+    """Raise ApiError 404 if a path names a namespaced object without its namespace, a
+    cluster-scoped resource with a namespace, or an unknown subresource."""
     resource, namespace, name, subresource = target
     outside = (
         bool(name and not namespace)

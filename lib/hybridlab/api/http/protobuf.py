@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads request bodies in Kubernetes' protobuf encoding; answers are always JSON.
 
-kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others without asking
-what the server accepts. A body is the bytes ``k8s\\0`` and a ``runtime.Unknown`` that names
+kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and other commands without
+asking what the server accepts. A body is the bytes ``k8s\\0`` and a ``runtime.Unknown`` that names
 apiVersion and kind and holds the object. Go writes fields that are not pointers even if they are
 zero; such zeros are left out here, as Go's JSON leaves them out.
 """

@@ -45,8 +45,8 @@ class Watching:
     def __init__(
         self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False
     ) -> None:
-        """Set up the watches. ``caught`` returns whether a watch in a namespace that is about to
-        send an event becomes silent for good (a fault)."""
+        """Set up the watches. ``caught`` is called with a watch's namespace before the watch sends
+        an event or ends; it returns whether a fault silences this watch for good."""
         self._operations = operations
         self._caught = caught
 

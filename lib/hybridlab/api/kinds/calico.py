@@ -2,8 +2,8 @@
 """Calico's own kinds: defaults and checks as calico-apiserver and its datastore client make them
 (v3.31).
 
-A function that is passed in checks the syntax of selectors, so that this package does not depend on
-it.
+The caller passes the function that checks the syntax of selectors, so that this package does not
+depend on the parser of selectors.
 """
 
 from collections.abc import Iterable, Iterator

@@ -230,8 +230,8 @@ def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
 
 
 def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
-    """Yield the places where a rule has networks of both IP versions, or of another version than
-    its own."""
+    """Yield the places where a rule has networks of both IP versions, or of an IP version other
+    than the rule's own."""
     observed: set[int] = set()
     for side in _SIDES:
         for field in ("nets", "notNets"):

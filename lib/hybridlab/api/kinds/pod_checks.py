@@ -281,8 +281,8 @@ _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 
 
 def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
-    """Yield the fields that belong to the other operating system (only if spec.os names the
-    system)."""
+    """Yield the problems of spec.os, and of fields that the operating system in spec.os does not
+    have. Without spec.os there are no problems."""
     if "os" not in spec:
         return
     name = spec["os"].get("name", "")

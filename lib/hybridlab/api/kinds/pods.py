@@ -18,8 +18,8 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "system-node-critical": 2000001000,
     "tenants": 1000,
 }
-"""The priority classes that exist (scheduling.k8s.io itself is not served); ``tenants`` belongs to
-another owner, for a fault."""
+"""The priority classes that exist (scheduling.k8s.io itself is not served). ``tenants`` is the
+class of another owner, which a fault sets in pods."""
 
 _CHANGEABLE = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
 IMMUTABLE_RULE = (

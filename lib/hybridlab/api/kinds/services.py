@@ -102,7 +102,7 @@ class ServiceStrategy(Strategy):
         self._allocate(obj, old)
 
     def _allocate(self, obj: Obj, old: Obj | None) -> None:
-        """Give the Service an address and node ports if it needs and lacks them."""
+        """Give the Service the address and node ports that it needs and does not have yet."""
         spec = obj["spec"]
         meta = obj["metadata"]
         if spec["type"] == "ExternalName" or any(self.validate(obj, old)):
@@ -132,7 +132,7 @@ class ServiceStrategy(Strategy):
         size = self._network.num_addresses
         reserved = min(
             max(16, size // 16), 256
-        )  # left for addresses that users ask for, as the real allocator does
+        )  # kept for addresses that users request, as in the real allocator
         start = reserved if size > 2 * reserved else 1
         tries = (self._random.randrange(start, size - 1) for _ in range(32))
         for number in chain(tries, range(1, size - 1)):

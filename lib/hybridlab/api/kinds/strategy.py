@@ -83,7 +83,7 @@ def path_segment_problem(name: str) -> str | None:
 
 
 def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
-    """Return conditions in which times that nobody set are null, as Go writes them."""
+    """Return conditions in which the fields ``names`` are null if unset, as Go writes times."""
     return [{**dict.fromkeys(names), **condition} for condition in conditions]
 
 
@@ -94,7 +94,7 @@ class Strategy:
     """
 
     keeps_status_on_create = False
-    """The status in a create request counts (nodes register themselves with it)."""
+    """The status in a create request is stored (nodes register themselves with a status)."""
     counts_generations = True
     """metadata.generation is kept."""
     generation_without_spec = False
@@ -104,7 +104,7 @@ class Strategy:
     returns_deleted = False
     """The answer to a delete is the object and not a Status."""
     ends_in_two_steps = False
-    """A deletion without grace is first marked and then done, as for pods."""
+    """A deletion without a grace period first marks the object and then removes it, as for pods."""
     protected: frozenset[str] = frozenset()
     """Names that may not be deleted."""
     checks_dry_runs = True
@@ -121,7 +121,7 @@ class Strategy:
         """Admit and complete a new object; raise ApiError to refuse it."""
 
     def admit(self, obj: Obj) -> None:
-        """Refuse a new, valid object by policy of the cluster; raise ApiError."""
+        """Raise ApiError if a policy of the cluster forbids a new, valid object."""
 
     def after_create(self, obj: Obj) -> None:
         """React to a new object that is now in the store."""
@@ -143,7 +143,7 @@ class Strategy:
         return 0
 
     def check_delete(self, obj: Obj) -> None:
-        """Refuse to delete an object; raise ApiError. Not called in a dry run."""
+        """Raise ApiError if an object may not be deleted. Not called in a dry run."""
 
     def committed(self, obj: Obj | None, old: Obj | None) -> None:
         """React to a change that is now in the store (``obj`` None: deleted)."""

@@ -126,7 +126,7 @@ def _annotate(obj: Obj, generation: str) -> None:
 
 
 def _default_rolling(spec: Obj, field: str, **limits: int | str) -> None:
-    """Set the defaults of a workload's update strategy, with these limits if it names none."""
+    """Set the defaults of a workload's update strategy; ``limits`` are those of rollingUpdate."""
     strategy = spec.setdefault(field, {})
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         fill(strategy.setdefault("rollingUpdate", {}), **limits)

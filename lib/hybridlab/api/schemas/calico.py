@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields of Calico's own kinds (projectcalico.org/v3), in the notation of ``kubernetes.json``.
 
-Only the kinds whose fields users often get wrong are closed; kinds of the operator stay open.
-Fields follow the reference pages of Calico v3.31
+Fields are checked only in the kinds whose fields users often get wrong; kinds of the operator may
+have any fields. Fields follow the reference pages of Calico v3.31
 (docs.tigera.io/calico/latest/reference/resources).
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real server's messages about a value that does not fit the Go type of its field.
 
-Its kinds are Go structs. A number in place of a string is refused while the body is decoded, before
-any other check, and the message names the struct, the field's path and the type.
+On a real server, kinds are Go structs. A number in place of a string is refused while the body is
+decoded, before any other check, and the message names the struct, the field's path and the type.
 """
 
 import re

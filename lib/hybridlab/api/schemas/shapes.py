@@ -57,8 +57,8 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
     """Paths of fields that the kind does not have."""
     undecodable: list[tuple[Path_, Any, str]] = field(default_factory=list)
-    """Values that a Go type cannot hold: the place, the value, and the reason if it is not the JSON
-    type."""
+    """Values that a Go type cannot hold: the place, the value, and the reason (empty if the JSON
+    type is wrong)."""
     filling: bool = False
     """Inside status: a missing scalar becomes its zero value, as Go writes it, instead of being an error."""
 
