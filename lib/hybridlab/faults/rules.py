@@ -60,8 +60,7 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """Return a parameter's match, written in nft's language with _ for each space. Raise
-    BadFault."""
+    """Return the nft expression that a parameter gives with _ for each space. Raise BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
             f"{name} is {words!r}, expected an nft expression with _ for blanks, such as "
@@ -164,7 +163,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
     only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
-    # All pools, since any node may get another block; and where pods of other CNI plugins are.
+    # All pools, since any node may get another block, and the network of other plugins' pods.
     pools = [str(pool.cidr) for pool in lab.calico.ipam.pools]
     anywhere = ", ".join(dict.fromkeys([*pools, lab.calico.plane.profile.network.pod_cidr]))
     rules = [

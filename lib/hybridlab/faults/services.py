@@ -2,8 +2,8 @@
 """Faults of Services: translated sources, missing backends, backends that do not reach
 themselves.
 
-The faults' rules translate before kube-proxy's rules; the first translation counts. For a pod on
-the same node, policy is applied before the translation, but matches the translated source.
+The rules of these faults translate before kube-proxy's rules, and the first translation counts. For
+a pod on the same node, policy is applied before the translation, but matches the translated source.
 """
 
 from collections.abc import Callable, Mapping

@@ -37,7 +37,7 @@ class RemoteStreams:
         self._exits: list[Callable[[ContainerExit], None]] = []
 
     def event(self, name: str, params: Any) -> None:
-        """Handle an event of the channel; do nothing if it is no event of the runtime."""
+        """Handle an event of the channel; ignore events that are not the runtime's."""
         if name == EXIT_EVENT:
             ended = from_json(ContainerExit, params)
             for callback in list(self._exits):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a container as long as no real process runs in it: a dictionary, not a file system.
 
-Most containers never start a real process, so their file system is built only when one does
-(:mod:`hybridlab.runtime.rootfs`); these files are then written into it and read from there.
+Most containers never start a real process, so a file system is built only for the first real
+process (:mod:`hybridlab.runtime.rootfs`). These files are then written into the file system and
+read from there.
 """
 
 import errno

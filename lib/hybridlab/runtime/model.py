@@ -62,7 +62,7 @@ class ContainerSpec:
     host_network: bool = False
     host_process: bool = False
     capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
-    """The default capabilities that its processes have."""
+    """The capabilities of the container's processes, out of the default capabilities."""
     port_start: int = 0
     """The lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where no port needs it."""
     may_ping: bool = True
