@@ -47,7 +47,7 @@ class AclLists:
     def give(self, lists: Lists) -> tuple[str, ...]:
         """Record that HNS has these lists. Return the endpoints that already had a list from Felix
         before."""
-        # an endpoint without a computed list no longer exists
+        # leave out endpoints that were removed meanwhile
         lists = {endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted}
         again = tuple(endpoint for endpoint in lists if endpoint in self._programmed)
         self._given.update(lists)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects Felix to its pod: it is started and stopped with the calico-node container of its node,
-and logs there. On Linux the container also shows the CNI plugin's log, which it mounts from its
-node."""
+"""Connects Felix to its pod: Felix is started and stopped with the calico-node container of its
+node, and logs to this container. On Linux the container also shows the CNI plugin's log, which it
+mounts from its node."""
 
 import asyncio
 import base64
@@ -52,7 +52,8 @@ class FelixPods:
             self._then(name, self._runtime.append_log(container, line))
 
     def _cni_logged(self, node: str) -> None:
-        """Update the file in the container; Windows' hosts have it themselves."""
+        """Update the CNI plugin's log in the container of a Linux node; on Windows, the host itself
+        shows the file."""
         text = self._calico.pod_network.logs.text(node)
         container = self._containers.get(node)
         if text is None or container is None or node in self._calico.windows or self._ending:
@@ -66,7 +67,7 @@ class FelixPods:
         self._then(node, update())
 
     def start_services(self) -> None:
-        """Start Felix on Windows nodes whose hosts run it without a pod, after their startup has
+        """Start Felix on Windows nodes whose hosts run Felix without a pod, once their startup has
         ended, together with the programs that the network needs."""
         for node, windows in self._calico.windows.items():
             if self._calico.plane.starts(windows.machine):

@@ -143,7 +143,7 @@ class Interpreter(Evaluation):
                     await self.run_block(node.otherwise, emit)
             case s.While():
                 while truth(await self.value(node.condition)):
-                    await asyncio.sleep(0)  # lets other containers run between two turns of the loop
+                    await asyncio.sleep(0)  # other containers run between the loop's turns
                     await self.run_block(node.body, emit)
             case s.ForEach():
                 for item in enumerate_value(await self.value(node.items)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and
-renders.
+"""The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps that the
+operator reads and renders.
 
 Sources: tigera/operator api/v1, pkg/controller/{installation,windows} and pkg/render/windows.go.
 """
@@ -28,7 +28,7 @@ NOT_STRICT = (
 
 def has_windows(profile: Profile) -> bool:
     """Return whether the cluster has Windows nodes that Calico's own objects mention. The operator
-    mentions none if an agent runs Calico there."""
+    mentions no Windows nodes if an agent runs Calico on them."""
     install = install_of(profile)
     is_known = install.windows_pods or not install.operator
     return is_known and any(group.os == "windows" for group in profile.nodes)

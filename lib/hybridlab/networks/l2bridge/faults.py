@@ -62,7 +62,7 @@ def bgp_stopped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
 
 @TYPES.fault("bgp-peer-down", "underlay", NODE, Parameter("to", "name of the other node"))
 def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Two nodes have no BGP session with each other, but all their other sessions."""
+    """Two nodes have no BGP session with each other, but keep all their other sessions."""
     pair = frozenset((lab.node(parameters["node"]), lab.node(parameters["to"])))
     if len(pair) < 2:
         raise BadFault(f"to is {parameters['to']!r}, the node itself")
