@@ -202,7 +202,7 @@ class Calico:
         """End a node's Felix, and wait until its supervisor (runit, felix-service.ps1) has started
         it again.
 
-        Return at once if no Felix runs there.
+        Return at once if no Felix runs on the node.
         """
         if node not in self._wanted:
             return
@@ -213,8 +213,8 @@ class Calico:
         await asyncio.shield(self._restarts[node])
 
     async def remove_hns_network(self, node: str, identity: str) -> None:
-        """Remove an HNS network of a Windows node; its pods have no network from then on.  Raise
-        KeyError."""
+        """Remove an HNS network of a Windows node; the network's pods have no network from then on.
+        Raise KeyError for an unknown network."""
         await self.pod_network.cut_off(self.windows[node].hns.remove_network(identity))
 
     def _felix(self, node: Machine) -> Felix:

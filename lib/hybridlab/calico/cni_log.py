@@ -26,7 +26,7 @@ class CniLogs:
         self._texts: dict[str, str] = {}
 
     def text(self, node: str) -> str | None:
-        """Return a node's file; None before the plugin's first call there."""
+        """Return a node's log; None before the plugin's first call on the node."""
         return self._texts.get(node)
 
     def added(self, node: str, pod: str, problem: object = None) -> None:

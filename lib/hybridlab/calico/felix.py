@@ -186,7 +186,7 @@ class Felix:
             self._exits()
 
     def _panicked(self, panic: FelixPanic) -> None:
-        """End Felix after a panic; its pod starts it again, and it panics again as long as the
+        """End Felix after a panic. Its pod starts Felix again, which panics again as long as the
         policies exist."""
         self._log("PANIC", f"{panic}")
         if not self._exiting:
@@ -194,8 +194,8 @@ class Felix:
             self._exits()
 
     async def _keep_running(self, loop: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Start a loop again that failed unexpectedly: a silent Felix would look like policy that
-        is in force."""
+        """Run a loop, and start it again after an unexpected failure. Otherwise Felix would program
+        nothing, and outdated policy would look like policy in force."""
         while True:
             try:
                 await loop()

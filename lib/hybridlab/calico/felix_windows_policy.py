@@ -41,8 +41,8 @@ class WindowsDue(Due):
 class WindowsNodePolicy(DueMarks):
     """The policy of a node; sent policy stays when Felix stops.
 
-    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a
-    difference.
+    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever policy may differ from
+    the data plane.
     """
 
     def __init__(  # noqa: PLR0917

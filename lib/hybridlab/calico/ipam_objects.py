@@ -103,7 +103,7 @@ class IPAMWriter:
         self._enabled = resources.served("ipamblocks")
 
     async def saved(self) -> None:
-        """Wait until all changes so far are in the API.  Raise ApiError if one was refused."""
+        """Wait until all changes so far are in the API. Raise ApiError if a change was refused."""
         if self._batch is None or self._batch.done():
             self._batch = asyncio.create_task(self._write_soon())
         await asyncio.shield(self._batch)

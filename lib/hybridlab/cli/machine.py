@@ -91,7 +91,7 @@ def lacks() -> list[str]:
 
 
 def main() -> int:
-    """Print the missing features. Return 7 if there are any."""
+    """Print the missing features. Return 7 if any feature is missing."""
     found = lacks()
     for line in found:
         print(f"this machine lacks {line}", file=sys.stderr)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab up``: put a lab together, print when it is ready, keep it until a signal, and end it.
+"""``hybridlab up``: put a lab together, print that it is ready, keep it until a signal, and end it.
 
 labd is started first: while it enters its namespaces on one core, this process imports the API
-server's libraries and makes certificates on the other.
+server's libraries and makes certificates on the other core.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(
     # Not before labd's start: labd passes the limit with which it was started on to pods' programs.
     open_files.raise_limit()
 
-    # From here on the clock runs for the ready line; labd is coming up on the other core.
+    # Imported only now, while labd starts on the other core, so that the lab is ready earlier.
     import asyncio
 
     from hybridlab.cluster.lab import Setting, run_until_signal

@@ -35,7 +35,8 @@ class FelixPods:
         self._containers: dict[str, str] = {}
         """Map each node to the id of the container in which its Felix runs."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Map each node to the newest task for it: starts, stops and log lines keep their order."""
+        """Map each node to its newest task. A task waits for the task before it, so that starts,
+        stops and log lines keep their order."""
         self._ending = False
         calico.pod_network.logs.on_line = self._cni_logged
         control_plane.on_container_started(self._started)
@@ -76,7 +77,7 @@ class FelixPods:
                     self._calico.plane.ran(node, program, now=True)
 
     async def stop(self) -> None:
-        """End the tasks under way; no Felix logs anything afterwards."""
+        """Cancel the tasks under way; no Felix logs anything afterwards."""
         self._ending = True
         for task in self._tasks.values():
             task.cancel()
@@ -104,9 +105,8 @@ class FelixPods:
         self._calico.felix_started(node, felix, cni)
 
     async def _log_errors(self, node: str, verb: str, action: Coroutine[Any, Any, None]) -> None:
-        """Await a start or an end; log errors in the lab's log and in the container's, if there
-        is a container.
-        """
+        """Await a start or an end of Felix. Log errors in the lab's log and, if there is a
+        container, in the container's log."""
         try:
             await action
         except Exception as error:

@@ -208,7 +208,8 @@ WORDS: Mapping[SearchList, str] = {
     ),
 )
 def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods have other search domains than those of their namespace and the cluster."""
+    """New pods have wrong search domains instead of the domains of their namespace and the
+    cluster."""
     wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
     nodes = sorted(lab.nodes(parameters["node"]))
     alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]

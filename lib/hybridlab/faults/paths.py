@@ -185,7 +185,7 @@ def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[st
     Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node"),
 )
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node, or every Windows node, drops its pods' ping, inside the cluster too."""
+    """A node, or every Windows node, drops its pods' ping, also inside the cluster."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
     named = parameters["node"]
     nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]

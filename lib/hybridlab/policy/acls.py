@@ -46,7 +46,7 @@ class AclListBuilder:
     members: Members
     hosts: tuple[str, ...]
     left_out: list[LeftOut] = field(default_factory=list)
-    """The rules that the list built last leaves out."""
+    """The rules that are missing in the newest list."""
 
     def __post_init__(self) -> None:
         self._policy_sets = PolicySets(self.release, self.members)
@@ -89,9 +89,8 @@ class AclListBuilder:
         return found
 
     def _enforced(self, policies: Iterable[Policy]) -> Iterator[Policy]:
-        """Yield the policies that are not staged. If staged policies deny, the first of them ends
-        the list.
-        """
+        """Yield the policies that are not staged. In a release whose staged policies deny, the
+        first staged policy ends the list."""
         for policy in policies:
             if not policy.staged:
                 yield policy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IP sets: the addresses that a selector, a named port or a service means, kept up to date member
-by member.
+"""IP sets: the addresses that a selector, a named port or a Service stands for, kept up to date
+member by member.
 
 There is one set per distinct selector (its canonical form), port name or service, shared by every
 rule that needs it.

@@ -41,7 +41,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Numbers and names of ports at one side of a rule; any of them matches."""
+    """The port numbers and port names at one side of a rule, which are alternatives."""
 
     ranges: tuple[PortRange, ...] = ()
     names: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class Policy:
 
 
 def from_calico(obj: Obj) -> Policy | None:
-    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged
+    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or its staged form; None: a staged
     deletion, which has no effect.
 
     Raise PolicyError, SelectorError.

@@ -19,7 +19,7 @@ _NAMED_PORT_PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp"}
 
 @dataclass(frozen=True)
 class TierPolicies:
-    """The policies of a tier that apply to an endpoint, in order, staged policies among them."""
+    """The policies of a tier that apply to an endpoint, in order, including staged policies."""
 
     name: str
     end: Literal["deny", "pass"]

@@ -29,8 +29,8 @@ BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Lines:
-    """The common part of both agents: the lines of the protocol in both directions, and how long
-    the program runs."""
+    """The common part of both agents: the lines of the protocol in both directions, and the
+    decision when the program ends."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         self.process = process

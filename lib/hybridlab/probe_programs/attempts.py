@@ -32,8 +32,8 @@ KEEP_LIMIT = 4 * BODY_LIMIT
 counted."""
 IP_MTU_DISCOVER = 10
 IP_PMTUDISC_DO = 2
-"""A constant of Linux that Python 3.11 does not define: never fragment, refuse packets that are too
-large."""
+"""A constant of Linux that Python 3.11 does not define. It means: never fragment packets, and
+refuse packets that are too large."""
 PATIENCE = 10
 """An attempt that makes progress ends after this many times its give-up time."""
 SECOND_LOOK = 0.03
@@ -201,7 +201,7 @@ class Attempt:
     async def resolve(
         self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None
     ) -> list[str]:
-        """Return the answers to a query. End the attempt if there are none."""
+        """Return the answers to a query. End the attempt if there are no answers."""
         servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
         names = dns.candidates(query, record, None if server else self.net.searches)
         if not servers:

@@ -2,7 +2,7 @@
 """Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets created in
 the pod.
 
-Each end is a task that reads; a second task sends heartbeats and detects silence.
+Each end has three tasks: one reads, one sends heartbeats, and one detects silence.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles from YAML: typed, checked, and refused with file and line if they are invalid.
 
-This module converts values and refuses impossible ones; ``model`` documents what they mean.
+This module converts values and refuses impossible ones; ``model`` documents what the values mean.
 """
 
 import dataclasses

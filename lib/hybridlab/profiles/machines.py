@@ -157,8 +157,8 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
 
 
 def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str = "") -> str:
-    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: the node,
-    if the pod uses its host network."""
+    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: the node's
+    name, if the pod uses the host network."""
     spec: Mapping[str, Any] = pod["spec"]
     name = node or spec.get("hostname") or pod["metadata"]["name"]
     below = (

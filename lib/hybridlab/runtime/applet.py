@@ -90,8 +90,8 @@ class Process:
     terminated: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the applet is a container's main command and is requested to end."""
     outlives_term: bool = False
-    """True: after ``terminated`` is set, the applet continues until it ends by itself, or is killed
-    when its grace period is over."""
+    """True: after ``terminated`` is set, the applet continues until it ends by itself, or until the
+    container's grace period is over and the applet is killed."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

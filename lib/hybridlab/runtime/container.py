@@ -207,8 +207,8 @@ class Container:
         )
 
     async def stop(self, grace: float) -> None:
-        """End the main command and everything the container started; return when all of them have
-        ended.
+        """End the main command and everything that the container started; return when everything
+        has ended.
 
         Until then the container serves and accepts commands. A second call with a shorter time
         shortens the wait.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two calls of the container runtime that carry descriptors, at both ends of the channel, and
-its one event.
+"""The two calls of the container runtime that carry descriptors, and the runtime's only event, at
+both ends of the channel.
 
 The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a
 slow reader delays no other call.

@@ -26,8 +26,8 @@ def normalize(path: str, system: Literal["linux", "windows"], working_dir: str =
 
 
 def place(path: str, working_dir: str = "") -> str:
-    """Return the place of a Windows path in a container with a file system of its own:
-    ``/c/probe/x.ps1``, in lower case, since Windows ignores case."""
+    """Return the real path for a Windows path in a container with a file system of its own, such as
+    ``/c/probe/x.ps1``. It is in lower case, since Windows ignores case."""
     drive, _, rest = normalize(path, "windows", working_dir).partition(":")
     return posixpath.join("/", drive, rest.replace("\\", "/").lstrip("/"))
 

@@ -93,8 +93,8 @@ class ProgramHosts:
     """Creates :class:`ProgramHost` objects; owns the only thread that enters containers."""
 
     def __init__(self, reaper: Reaper, powershell: PowerShell | None = None) -> None:
-        """Set up the maker. ``powershell``: the PowerShell of Windows containers, in which no other
-        real process runs."""
+        """Set up the creation of program hosts. ``powershell``: the PowerShell of Windows
+        containers, in which no other real process runs."""
         self._reaper = reaper
         self._builder = Builder(powershell)
         self._executor: ThreadPoolExecutor | None = None
@@ -128,7 +128,7 @@ class ProgramHosts:
         such executable.
 
         ``memory``: the present files, which move into the file system. ``main``: the container's
-        main command, or None if that is an applet; a sleeping process then keeps the pid namespace
+        main command; None if it is an applet, so that a sleeping process keeps the pid namespace
         alive.
         """
         volumes = {

@@ -374,7 +374,7 @@ def seal() -> None:
 
     ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the
     machine's ``/proc/sys``. If the machine's own ``/proc`` is masked, nobody may mount a new
-    ``/proc``: then the containers have none.
+    ``/proc``: then the containers have no ``/proc``.
     """
     with contextlib.suppress(KernelError):
         namespaces.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -44,7 +44,7 @@ class NetworkSpec:
     endpoint_name: str = "{sandbox}_{network}"
     """The name that the CNI plugin gives a pod's endpoint."""
     policies: tuple[Mapping[str, Any], ...] = ()
-    """Policies of the network in addition to those that Felix adds."""
+    """Policies of the network in addition to the policies that Felix adds."""
     endpoint_policies: tuple[Mapping[str, Any], ...] = ()
     """Policies of every endpoint on the network."""
 

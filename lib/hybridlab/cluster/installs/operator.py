@@ -18,8 +18,8 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
 IPAM = {"calico-ipam": "Calico", "host-local": "HostLocal"}
-"""Map the plugin to the value of ``.spec.cni.ipam.type``; a platform's plugin and IPAM have the
-same name."""
+"""Map the IPAM plugin to the value of ``.spec.cni.ipam.type``. A platform's IPAM is missing here:
+this value is then the value of ``.spec.cni.type``."""
 NOT_STRICT = (
     "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
     "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
@@ -183,8 +183,8 @@ def api_server() -> Obj:
 
 
 def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
-    """Return the operator's ConfigMaps, and the ConfigMap with which it reaches the API server
-    without kube-proxy."""
+    """Return the operator's ConfigMaps, including the ConfigMap by which the operator reaches the
+    API server without kube-proxy."""
     reaching = {
         "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
         "KUBERNETES_SERVICE_PORT": str(API_PORT),

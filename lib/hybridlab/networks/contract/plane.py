@@ -2,7 +2,7 @@
 """The contract of a plane: all differences between the ways to carry pods' packets.
 
 The rest of the lab calls these methods and never checks which plane it has. A plane is a folder of
-``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
+``networks`` and a line of ``networks.registry``. A plane decides about a pod, a node's routes and
 devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
 configurations and host files.
 """
@@ -58,7 +58,7 @@ class NodeProgram:
     tunnel: Tunnel | None
     routes: NodeRoutes
     problem: str = ""
-    """Why there is no tunnel although there should be one."""
+    """The reason why a required tunnel is missing; empty: no tunnel is missing."""
     unknown: Sequence[str] = ()
     """Networks of other nodes that have not announced how they are reached."""
 
@@ -132,7 +132,7 @@ class Plane(ABC):
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node ever ends. Felix starts only after it."""
+        """Return whether Calico's startup on a node ever ends. Felix starts only after its end."""
         return True
 
     @abstractmethod
@@ -200,8 +200,8 @@ class Plane(ABC):
     def host_tables(
         self, machine: Machine, facts: RoutingFacts
     ) -> Mapping[str, Callable[[], Table]]:
-        """Return the tables that commands about the network print on a host: cmdlets by their names
-        in lower case, on Linux birdcl.
+        """Return the tables that commands about the network print on a host: on Windows by the name
+        of the cmdlet in lower case, on Linux the tables of birdcl.
 
         A table raises ``windows.host.HostRefused`` if its command ends in an error.
         """
@@ -218,8 +218,8 @@ class Plane(ABC):
 
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
-        """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
-        own endpoint there."""
+        """Return kube-proxy's settings of the network on Windows; ``host_endpoint``: the address of
+        the host's own endpoint in the network."""
 
     @abstractmethod
     def declared(self) -> Declared:

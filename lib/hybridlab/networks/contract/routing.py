@@ -47,7 +47,7 @@ class PoolFacts:
     cidr: str
     nat_outgoing: bool
     cross_subnet: bool = False
-    """Nodes of one subnet reach each other's blocks without the tunnel."""
+    """True: nodes of one subnet reach each other's blocks without the tunnel."""
 
 
 @dataclass(kw_only=True)

@@ -260,7 +260,8 @@ class Vxlan(Plane):
         return {"VXLAN_VNI": given} if given.isdecimal() else {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
-        """Return the names that Felix ignores: felix-service.ps1 sets FELIX_VXLANVNI itself."""
+        """Return ``vxlanVNI`` on Windows: felix-service.ps1 sets FELIX_VXLANVNI, which overrides
+        it."""
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:

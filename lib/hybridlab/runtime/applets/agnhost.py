@@ -2,9 +2,9 @@
 """Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with
 the messages of its source code.
 
-On Windows, for a refused TCP connection ``connect`` prints ``OTHER: ... actively refused it.``,
-because the program compares the error with a number that Winsock never returns (golang/go#45621).
-Other subcommands, TLS and SCTP are not emulated.
+On Windows ``connect`` reports a refused TCP connection as ``OTHER: ... actively refused it.``: the
+program compares the error with a number that Winsock never returns (golang/go#45621). Other
+subcommands, TLS and SCTP are not emulated.
 """
 
 import asyncio

@@ -228,7 +228,8 @@ async def tcp_server(
     sock: socket.socket,
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[None]:
-    """Serve connections of a listening socket inside the block; at its end all of them are closed."""
+    """Serve connections of a listening socket inside the block; close all connections at its
+    end."""
     loop = asyncio.get_running_loop()
     running: set[asyncio.Task[None]] = set()
 

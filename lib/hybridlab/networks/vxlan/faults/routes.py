@@ -25,8 +25,8 @@ TYPES = Types()
 LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
 TO = Parameter("to", "name of the other node, or all", "all")
 BLOCK_BEFORE = "192.168.171.64/26"
-"""The block of an IPIP pool that the cluster once had; no pool of the lab has it, so that no packet
-is sent there."""
+"""The block of an IPIP pool that the cluster once had; no pool of the lab contains the block, so
+that no packet is sent to it."""
 
 PATIENCE = 10.0
 """s. The maximum wait for Felix, which programs its routes in milliseconds."""
@@ -44,7 +44,7 @@ class _OfFelix(Entries):
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
         """Describe the fault. ``laid`` receives the routes, or the tunnel, that Felix would make,
-        and returns those that it makes with the fault."""
+        and returns the routes, or the tunnel, that Felix makes with the fault."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
