@@ -29,7 +29,7 @@ def value(name: str) -> Any:
 
 
 def words(name: str) -> tuple[str, str]:
-    """Return the verdict of an assumption about results, and the words after it."""
+    """Return the verdict of an assumption about results, and the words after the verdict."""
     verdict, _, detail = str(value(name)).partition(" ")
     return verdict, detail
 
@@ -37,7 +37,7 @@ def words(name: str) -> tuple[str, str]:
 def one_of(name: str, known: Mapping[str, T]) -> T:
     """Return the entry of ``known`` for an assumption's value, or for its first word.
 
-    Raise ValueError for a value that the lab cannot have.
+    Raise ValueError for a value that is not in ``known``.
     """
     wanted = str(value(name))
     for key in (wanted, words(name)[0]):

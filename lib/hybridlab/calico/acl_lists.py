@@ -2,8 +2,8 @@
 """The ACL lists of a Windows node's endpoints: Felix' newest lists, and the lists that HNS has.
 
 HNS takes whole lists only. From v3.31.0 on, Calico does not send an unchanged list again
-(calico#10199, fixed by calico#10437). Older versions send it with every update of the endpoint,
-including a change of labels.
+(calico#10199, fixed by calico#10437). Older versions send the list with every update of the
+endpoint, including a change of labels.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,7 +47,7 @@ class AclLists:
     def give(self, lists: Lists) -> tuple[str, ...]:
         """Record that HNS has these lists. Return the endpoints that already had a list from Felix
         before."""
-        # the other endpoints are gone
+        # leave out endpoints that were removed meanwhile
         lists = {endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted}
         again = tuple(endpoint for endpoint in lists if endpoint in self._programmed)
         self._given.update(lists)

@@ -2,8 +2,8 @@
 """The requests to IPAM in annotations of a pod and its namespace, as Calico's CNI plugin reads
 them.
 
-``ipAddrsNoIpam`` needs a feature that is off in the lab's CNI configuration, as it is in Calico's
-own by default.
+``ipAddrsNoIpam`` needs a feature that is off in the lab's CNI configuration, as in Calico's by
+default.
 """
 
 import ipaddress
@@ -36,7 +36,7 @@ def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
 
 
 def _strings(name: str, text: str) -> tuple[str, ...]:
-    """Return a list of strings, as JSON."""
+    """Return the list of strings in an annotation's JSON text. Raise AddressError."""
     try:
         found = json.loads(text)
     except ValueError as error:

@@ -34,8 +34,8 @@ from hybridlab.profiles.machines import Machine, dns_address, enables_dsr, machi
 from hybridlab.profiles.model import Profile
 
 FELIX_RESTART_SECONDS = 0.05
-"""s. The time from Felix' end to its next start. In reality it is about 2 s; nothing depends on it.
-"""
+"""s. The time from Felix' end to its next start. On real nodes it is about 2 s; nothing depends on
+its length."""
 HOST_RULES = "what the host does not reach"
 """The name of the rules that block a node's own traffic to targets which its operating system
 cannot reach."""
@@ -126,7 +126,7 @@ class Calico:
         }
         self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
         self._wanted: set[str] = set()
-        """Nodes on which a calico-node pod runs, so that Felix must run there too."""
+        """Nodes on which a calico-node pod runs, so that Felix must run, too."""
         self._restarts: dict[str, asyncio.Task[None]] = {}
         self.pod_network = CNI(
             profile,
@@ -177,7 +177,7 @@ class Calico:
     def felix_started(
         self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None
     ) -> None:
-        """Start a node's Felix, which programs everything anew; call it on the loop when
+        """Start a node's Felix, which programs everything anew. To be called in the event loop when
         calico-node runs.
 
         ``felix`` and ``cni`` are the environments of the containers ``felix`` and ``install-cni``
@@ -190,9 +190,8 @@ class Calico:
             self._start(node)
 
     async def felix_stopped(self, node: str) -> None:
-        """Stop a node's Felix when its calico-node pod ends; nothing is programmed until it
-        starts again.
-        """
+        """Stop a node's Felix when its calico-node pod ends; nothing is programmed until Felix
+        starts again."""
         self._wanted.discard(node)
         if node in self._restarts:
             await asyncio.gather(self._restarts[node], return_exceptions=True)
@@ -203,7 +202,7 @@ class Calico:
         """End a node's Felix, and wait until its supervisor (runit, felix-service.ps1) has started
         it again.
 
-        Return at once if no Felix runs there.
+        Return at once if no Felix runs on the node.
         """
         if node not in self._wanted:
             return
@@ -214,8 +213,8 @@ class Calico:
         await asyncio.shield(self._restarts[node])
 
     async def remove_hns_network(self, node: str, identity: str) -> None:
-        """Remove an HNS network of a Windows node; its pods have no network from then on.  Raise
-        KeyError."""
+        """Remove an HNS network of a Windows node; the network's pods have no network from then on.
+        Raise KeyError for an unknown network."""
         await self.pod_network.cut_off(self.windows[node].hns.remove_network(identity))
 
     def _felix(self, node: Machine) -> Felix:
@@ -270,8 +269,8 @@ class Calico:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
-        """Return the source address that kube-proxy gives a Windows node's pods when they connect
-        to a ClusterIP; None: they keep their own."""
+        """Return the source address that kube-proxy gives connections of a Windows node's pods to a
+        ClusterIP; None: the connections keep the pods' addresses."""
         return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
@@ -307,7 +306,7 @@ class Calico:
         await asyncio.gather(*writes)
 
     def _claim(self, node: Machine) -> dict[str, str]:
-        """Return the annotations of a node's block, which is claimed now; empty if a Windows node
+        """Claim a node's block, and return the node's annotations for it; empty if a Windows node
         gets no block."""
         try:
             return self.plane.claim(node, self._at_startup(node))
@@ -396,7 +395,8 @@ class Calico:
                 raise
 
     async def _endpoint_up(self, node: str, uid: str) -> None:
-        """Wait for the policy of a new Linux pod of Calico's plugin; nothing else waits for it."""
+        """Report a new endpoint to Felix. For a Linux pod of Calico's plugin, also wait for its
+        policy; no other pod waits."""
         self.felixes[node].endpoint_created(uid)
         if self.nodes[node].os == "linux" and self.plane.cni_type("linux") == "calico":
             await self.felixes[node].endpoint_ready(uid)

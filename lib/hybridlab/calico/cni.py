@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI plugin: gives a pod its address and connects it to its node, and removes both again.
+"""The CNI plugin: gives a pod an address and connects the pod to its node; later removes the
+connection and the address.
 
 Implements ``dataplane.pod_network.PodNetwork`` for every node. Until Felix has programmed an
 endpoint, the data plane keeps it closed (Linux: in both directions, Windows: ingress), as Calico
@@ -32,12 +33,12 @@ NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, which is the first part of an IPAM handle."""
 
 SearchList = Literal["own-only", "of-default", "of-first", "none"]
-"""Wrong search lists of a new pod (fault): only its namespace's domain, the list of the namespace
-``default`` or of the node's first new pod, or an empty list."""
+"""Wrong search lists that a fault gives new pods: only the domain of the pod's namespace, the list
+of the namespace ``default``, the list of the node's first new pod, or an empty list."""
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
-"""Called with (node, pod uid) when an interface exists; returns once its policy is in place, or at
-once if nothing waits for it."""
+"""Called with (node, pod uid) when an interface exists. Returns once the pod's policy is in place,
+or at once if the pod need not wait for it."""
 EndpointDown = Callable[[str, str], None]
 """Called with (node, pod uid) when an interface is gone."""
 
@@ -79,14 +80,14 @@ class CNI:
         self._annotations = annotations
         self.logs = CniLogs()
         self.refusals: Seam[str] = Seam()
-        """The plugin's message about a pod that it refuses, empty for other pods; ``about``: the
-        node."""
+        """The plugin's message about a pod that it refuses; empty for a pod that it accepts.
+        ``about``: the node."""
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
-        """Map each fault to its wrong search list, and to the affected nodes."""
+        """Map the id of each fault to its wrong search list and the affected nodes."""
         self._first_searched: dict[tuple[str, str], str] = {}
-        """Map each fault and node to the domain of the namespace of the first pod that the fault
-        affected there."""
+        """Map each fault and node to the namespace's domain of the first pod that the fault
+        affected on the node."""
 
     def address_of(self, pod_uid: str) -> str | None:
         """Return a connected pod's address."""
@@ -112,7 +113,7 @@ class CNI:
         return attachment
 
     def _log(self, node: str, pod: str, problem: object = None) -> None:
-        """Log the end of a call, if the plugin is Calico's."""
+        """Log the end of a call if the node's plugin is Calico's."""
         if self._type(node) == "calico":
             self.logs.added(node, pod, problem)
 
@@ -173,8 +174,8 @@ class CNI:
         return attachment
 
     async def detach(self, pod_uid: str) -> None:
-        """Remove a pod's interface and release its address; do nothing if it has none. The address
-        can be used again on return."""
+        """Remove a pod's interface and release its address; do nothing if the pod has none. When
+        this returns, the address can be assigned again."""
         wired = self._wired.get(pod_uid)
         if wired is None:
             return
@@ -186,8 +187,8 @@ class CNI:
         await self._writer.saved()
 
     async def cut_off(self, pods: Iterable[str]) -> None:
-        """Delete the interfaces of pods whose HNS network is gone; they keep their addresses until
-        they are deleted."""
+        """Delete the interfaces of pods whose HNS network is gone. The pods keep their addresses
+        until they are deleted."""
         await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
@@ -225,7 +226,8 @@ class CNI:
     def _searches(self, given: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
         """Return a pod's search domains: on Windows only the domain of its own namespace.
 
-        (Kubernetes: Networking on Windows, DNS: one suffix, that of the pod's namespace.)
+        Source: Kubernetes' page Networking on Windows, on DNS: a single suffix, that of the pod's
+        namespace.
         """
         given = given[:1] if machine.os == "windows" else given
         for fault, (wrong, nodes) in self.wrong_searches.items():

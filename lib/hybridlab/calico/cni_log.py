@@ -14,7 +14,7 @@ PATH = {
 }
 """The operator's ``log_file_path`` (tigera/operator: pkg/render/node.go, pkg/render/windows.go)."""
 ROTATED_AT = 32 * 1024
-"""bytes. The size at which a file is begun anew; in reality 100 MB (``log_file_max_size``)."""
+"""bytes. The size at which a new file is begun; on real nodes 100 MB (``log_file_max_size``)."""
 
 
 class CniLogs:
@@ -26,7 +26,7 @@ class CniLogs:
         self._texts: dict[str, str] = {}
 
     def text(self, node: str) -> str | None:
-        """Return a node's file; None before the plugin's first call there."""
+        """Return a node's log; None before the plugin's first call on the node."""
         return self._texts.get(node)
 
     def added(self, node: str, pod: str, problem: object = None) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix: programs one node's data plane from the API while it runs, and leaves it unchanged while
-it does not.
+"""Felix: programs one node's data plane from the API while Felix runs; while Felix is stopped, the
+data plane stays unchanged.
 
-This module starts and stops it, and ends it after a changed FelixConfiguration. ``felix_policy``
-computes changes, ``felix_queue`` sends them to the data plane, and ``felix_routes`` sets routes.
+This module starts and stops Felix, and ends it after a change of FelixConfiguration.
+``felix_policy`` computes changes, ``felix_queue`` sends them to the data plane, and
+``felix_routes`` sets routes.
 """
 
 import asyncio
@@ -42,8 +43,8 @@ class Felix:
         windows: WindowsNode | None = None,
         exits: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set up a Felix. ``windows`` is set on a Windows node; ``exits`` is called when Felix
-        cannot go on and must be started again."""
+        """Set up a Felix. ``windows`` is set on a Windows node; ``exits`` is called when Felix ends
+        by itself and must be started again."""
         self._node = node
         self._typha = typha
         self._log = log
@@ -81,7 +82,7 @@ class Felix:
 
     @property
     def running(self) -> bool:
-        """Return whether Felix is started and not stopped."""
+        """Return whether Felix has been started and not stopped since."""
         return bool(self._tasks)
 
     @property
@@ -96,7 +97,7 @@ class Felix:
             self.start()
 
     def start(self) -> None:
-        """Program everything anew, then follow changes."""
+        """Start Felix: program everything anew, then follow changes."""
         self._asked_for = True
         if self.running:
             return
@@ -123,7 +124,7 @@ class Felix:
         ]
 
     async def stop(self) -> None:
-        """Stop; the data plane stays as it is, and pending changes are not applied."""
+        """Stop Felix; the data plane stays as it is, and pending changes are not applied."""
         self._asked_for = False
         tasks = self._tasks
         self._tasks = []
@@ -155,14 +156,14 @@ class Felix:
             self._lists.removed(uid)
 
     async def endpoint_ready(self, uid: str) -> None:
-        """Wait until an endpoint's policy is in place; for a short time only, and not at all if
-        Felix is down or slow."""
+        """Wait for a short time until an endpoint's policy is in place; do not wait if Felix is
+        down or slow."""
         if self.running:
             await self.queue.ready(uid)
 
     def _read_policy(self) -> None:
         """Program all policy. If a fault makes Felix forgetful, skip endpoints that were programmed
-        already."""
+        before."""
         if not self.faults.forgetful:
             self.queue.policy.everything_due()
             return
@@ -185,7 +186,7 @@ class Felix:
             self._exits()
 
     def _panicked(self, panic: FelixPanic) -> None:
-        """End Felix after a panic; its pod starts it again, and it panics again as long as the
+        """End Felix after a panic. Its pod starts Felix again, which panics again as long as the
         policies exist."""
         self._log("PANIC", f"{panic}")
         if not self._exiting:
@@ -193,8 +194,8 @@ class Felix:
             self._exits()
 
     async def _keep_running(self, loop: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Start a loop again that failed unexpectedly: a silent Felix would look like policy that
-        is in force."""
+        """Run a loop, and start it again after an unexpected failure. Otherwise Felix would program
+        nothing, and outdated policy would look like policy in force."""
         while True:
             try:
                 await loop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FelixConfiguration as one node's Felix reads it: once, at its start.
+"""The FelixConfiguration of one node, which Felix reads once, at its start.
 
 A later change makes Felix exit and start again (exit status 129). Values from Felix' environment
 override every FelixConfiguration.
@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 FelixSettings = Mapping[str, Any]
-"""All fields; a value of the node's own FelixConfiguration replaces that of the default one."""
+"""All fields; a value of the node's own FelixConfiguration replaces the value of FelixConfiguration
+``default``."""
 EXIT_STATUS = 129
 """The exit status of a Felix that wants to be started again with another configuration."""
 WITHOUT_RESTART = frozenset(

@@ -13,14 +13,14 @@ class Due:
     """The endpoints and sets that may differ from the data plane."""
 
     everything: bool = False
-    """All endpoints and sets must be sent, changed or not."""
+    """True: all endpoints and sets must be sent, changed or not."""
     endpoints: set[str] = field(default_factory=set)
     sets: set[str] = field(default_factory=set)
 
 
 class DueMarks:
-    """The part of a node's policy that the graph marks; ``_on_due`` is called whenever there may be
-    a difference."""
+    """The part of a node's policy that the graph marks. ``_on_due`` is called whenever policy may
+    differ from the data plane."""
 
     _due: Due
     _sets: Container[str]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deliberate faults of a Felix, and the interface through which Felix applies them without
-knowing any of them."""
+"""The deliberate faults of a Felix, and the interface through which Felix applies them, so that
+Felix' code depends on no fault."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ class FelixFaults:
     set_members: Seam[tuple[str, ...]] = field(default_factory=Seam)
     """The members of a set; ``about``: its name."""
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The endpoints that keep their present program; without a fault, none. ``about``: all
+    """The endpoints that keep their present program (without a fault, none). ``about``: all
     endpoints that were programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
     """The endpoints that lose their connections; ``about``: the endpoints that are programmed now,
@@ -74,7 +74,7 @@ class FelixFaults:
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
-    """s. The delays of policy; the longest one counts."""
+    """s. The delays of policy; the longest delay counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delay begins or ends; waiting policy is applied at once when no delay is left."""
 

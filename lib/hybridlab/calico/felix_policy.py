@@ -52,7 +52,8 @@ class PolicySource(Subscriber, Protocol):
 class NodePolicy(DueMarks):
     """The policy of a node; sent policy stays when Felix stops.
 
-    Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
+    Implements ``PolicySource``; ``on_due`` is called whenever policy may differ from the data
+    plane.
     """
 
     def __init__(

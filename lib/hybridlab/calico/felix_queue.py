@@ -16,13 +16,13 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
 
 GATHER_SECONDS = 0.002
-"""s. How long changes are gathered before they are programmed together."""
+"""s. The time for which changes are gathered before they are programmed together."""
 RETRY_SECONDS = 5.0
 """s. The pause after the data plane refused a transaction; Felix itself waits as long on
 Windows."""
 SETUP_PATIENCE_SECONDS = 0.5
 """s. The longest time for which the start of a new Linux pod waits for its policy. Unless policy is
-delayed on purpose, no node needs as long."""
+delayed on purpose, no node needs this long."""
 
 
 class PolicyQueue:
@@ -99,8 +99,8 @@ class PolicyQueue:
                 self._queue.task_done()
 
     async def ready(self, uid: str) -> None:
-        """Wait until an endpoint's policy is in place; for a short time only, and not at all if
-        Felix is slow."""
+        """Wait for a short time until an endpoint's policy is in place; do not wait if Felix is
+        slow."""
         if self.delay or uid in self.policy:
             return
         ready = asyncio.get_running_loop().create_future()
@@ -116,7 +116,7 @@ class PolicyQueue:
             self._release(uid)
 
     async def _wait_delay(self, computed: float) -> None:
-        """Wait until the delay of an update is over; the delay may change while it waits."""
+        """Wait until the delay of an update is over; the delay may change during the wait."""
         loop = asyncio.get_running_loop()
         while (remaining := computed + self.delay - loop.time()) > 0:
             self._faults.delay_changed.clear()

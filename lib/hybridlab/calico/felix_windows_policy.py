@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy of a Windows node's endpoints: decides which ACL lists are computed again, and which
-HNS receives.
+of them HNS receives.
 
 It follows felix/dataplane/windows/endpoint_mgr.go. An endpoint's list is always computed from
-current policies and sets; it can become outdated only because it is not computed at all. A new
-endpoint, an endpoint with other policies, and an endpoint with a new label are computed. After an
+current policies and sets; it can become outdated only because it is not computed again. Felix
+computes the lists of new endpoints, and of endpoints whose policies or labels changed. After an
 edit of rules, or of a set's members, Felix searches for the endpoints that use the policy. In
 releases with the known defects, it searches only in an endpoint's first tier, and does not search
 at all after an edit of rules.
@@ -41,8 +41,8 @@ class WindowsDue(Due):
 class WindowsNodePolicy(DueMarks):
     """The policy of a node; sent policy stays when Felix stops.
 
-    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a
-    difference.
+    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever policy may differ from
+    the data plane.
     """
 
     def __init__(  # noqa: PLR0917

@@ -3,7 +3,7 @@
 
 There is one writer for the whole cluster. A caller that changed IPAM awaits ``saved()``; all
 changes made before the batch starts are written together. An object that could not be written is
-tried again with the next change.
+written with the next change.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from hybridlab.networks.ipam.block import Attribute, Block
 from hybridlab.networks.ipam.ipam import IPAM
 
 BATCH_SECONDS = 0.002
-"""How long changes are collected before they are written."""
+"""s. The time for which changes are collected before they are written."""
 
 
 def block_name(cidr: ipaddress.IPv4Network) -> str:
@@ -103,20 +103,20 @@ class IPAMWriter:
         self._enabled = resources.served("ipamblocks")
 
     async def saved(self) -> None:
-        """Wait until all changes so far are in the API.  Raise ApiError if one was refused."""
+        """Wait until all changes so far are in the API. Raise ApiError if a change was refused."""
         if self._batch is None or self._batch.done():
             self._batch = asyncio.create_task(self._write_soon())
         await asyncio.shield(self._batch)
 
     async def save_now(self) -> None:
-        """Write at once, without collecting (start of a cluster)."""
+        """Write at once, without collecting changes; for the start of a cluster."""
         async with self._writing:
             await self._write()
 
     async def _write_soon(self) -> None:
         await asyncio.sleep(BATCH_SECONDS)
         async with self._writing:
-            self._batch = None  # what changes from here on belongs to the next batch
+            self._batch = None  # changes from here on belong to the next batch
             await self._write()
 
     async def _write(self) -> None:
@@ -170,7 +170,7 @@ class IPAMWriter:
                 raise
 
     async def _put(self, resource: str, obj: Obj, *, new: bool) -> None:
-        """Create an object or replace its spec; ``new`` decides which is tried first."""
+        """Create an object or replace its spec; ``new``: try to create it first."""
         name = obj["metadata"]["name"]
         change = [{"op": "replace", "path": "/spec", "value": obj["spec"]}]
         try:

@@ -42,7 +42,7 @@ class NodeStatuses:
     async def _report(self, name: str, spec: Mapping[str, Any]) -> None:
         while text := self._status_of(spec.get("node", "")):
             status = {**text, "lastUpdated": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
-            with suppress(ApiError):  # it is being deleted
+            with suppress(ApiError):  # the object may be deleted meanwhile
                 await self._client.patch(
                     self._resource, name, {"status": status}, subresource="status"
                 )

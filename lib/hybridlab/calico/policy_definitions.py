@@ -10,7 +10,7 @@ from hybridlab.policy.release import Release
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 GROUP = "policy.networking.k8s.io"
 APPROVED = "https://github.com/kubernetes-sigs/network-policy-api/pull/30"
-"""The approval that the definitions contain, because groups of Kubernetes' own are protected."""
+"""The approval in the definitions' annotation: Kubernetes requires it for API groups of its own."""
 _RULE_LISTS = ("ingress", "egress")
 
 
@@ -25,9 +25,8 @@ def policy_kinds(release: Release) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def policy_definitions(release: Release) -> Iterator[Obj]:
-    """Yield the definitions. Their schemas have required fields only; the conversion checks the
-    rest.
-    """
+    """Yield the definitions. Their schemas contain only the required fields; the conversion checks
+    everything else."""
     for version, kind, plural, short in policy_kinds(release):
         served = {
             "name": version,

@@ -11,8 +11,8 @@ OTHER_NAME_IN_V1 = {"ipamconfigurations": ("ipamconfigs", "IPAMConfig")}
 
 
 class CalicoResources:
-    """The group of each of Calico's kinds for reading and writing: projectcalico.org/v3 if it is
-    served."""
+    """The API group through which each of Calico's kinds is read and written: projectcalico.org/v3
+    if it is served."""
 
     def __init__(self, profile: Profile) -> None:
         self._v3 = profile.calico.v3_api

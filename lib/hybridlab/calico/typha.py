@@ -56,8 +56,8 @@ class Followed(Generic[Fact]):
 
     resource: str
     convert: Callable[[Obj], Fact | None]
-    """Converts an object to the fact that is stored; None: there is none (any more). Raises
-    ValueError, KeyError or TypeError."""
+    """Converts an object to the fact that is stored; None: the object gives no fact (any more).
+    Raises ValueError, KeyError or TypeError."""
     put: Callable[[Obj, Fact], None]
     drop: Callable[[Obj], None]
     """Called when the object is gone, or gives no fact."""
@@ -90,7 +90,7 @@ class Typha:
         """The update that results from an event; ``about``: the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
-        """Map each name to its spec."""
+        """Map the name of each FelixConfiguration to its spec."""
         self._routing_listeners: list[Callable[[], None]] = []
         self._configuration_listeners: list[Callable[[], None]] = []
         self._informers: list[Informer] = []
@@ -288,7 +288,7 @@ class Typha:
             listener()
 
     def routing_due(self) -> None:
-        """Notify the routing components that routes may have to change."""
+        """Notify the listeners that routes may have to change."""
         for listener in self._routing_listeners:
             listener()
 

@@ -2,8 +2,8 @@
 """``hybridlab fetch-nftables``: puts libnftables next to this Python, by the distribution's own
 programs and as this user.
 
-apt-get fetches into a folder of its own, with lists and signatures of the system's own sources;
-nothing is installed.
+apt-get fetches the packages into a separate folder, with lists and signatures of the system's own
+sources; nothing is installed.
 """
 
 import os
@@ -19,7 +19,7 @@ from hybridlab.kernel import libnftables
 PACKAGES = ("libnftables1", "libnftnl11", "libmnl0", "libjansson4", "libxtables12")
 """The packages of Debian and Ubuntu that contain the libraries; a bare system has none of them."""
 WITHIN = 300.0
-"""s. The time limit of each program; the lists are 10 to 30 MB."""
+"""s. The time limit of each program; apt-get's package lists are 10 to 30 MB."""
 
 
 def run() -> int:
@@ -74,8 +74,8 @@ def _fetch(folder: Path) -> None:
 
 
 def _keep(folder: Path) -> int:
-    """Copy the libraries to the folder in which the lab searches for them, libnftables last; return
-    their bytes."""
+    """Copy the libraries, libnftables last, to the folder in which the lab searches for them.
+    Return their size in bytes."""
     libnftables.FETCHED.mkdir(parents=True, exist_ok=True)
     total = 0
     for name in (*libnftables.NEEDED, libnftables.LIBRARY):

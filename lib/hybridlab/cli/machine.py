@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All features that this machine lacks for a lab, with the remedies for its system.
+"""Everything that this machine lacks for a lab, with the remedies for its operating system.
 
 ``python -m hybridlab.cli.machine`` checks before anything is installed, and needs only the standard
 library.
@@ -19,7 +19,7 @@ INSTALLS = {
     "fedora": "sudo dnf install nftables", "rhel": "sudo dnf install nftables",
     "arch": "sudo pacman -S nftables", "suse": "sudo zypper install libnftables1", "alpine": "sudo apk add nftables",
 }  # fmt: skip
-"""The commands that install it, by ID or ID_LIKE of os-release."""
+"""The commands that install libnftables, by ID or ID_LIKE of os-release."""
 NO_LINUX = (
     "Linux, whose namespaces a lab needs (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
     "Windows: WSL 2); on the cluster that --kubeconfig names, the suite needs no lab"
@@ -68,8 +68,7 @@ def can_fetch() -> bool:
 
 
 def lacks() -> list[str]:
-    """Return one line for each thing that is missing; for libnftables only if it cannot be
-    fetched."""
+    """Return one line for each missing feature; for libnftables only if it cannot be fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]
     from hybridlab.kernel import open_files, preflight  # can be imported only on Linux
@@ -92,7 +91,7 @@ def lacks() -> list[str]:
 
 
 def main() -> int:
-    """Print the missing features. Return 7 if there are any."""
+    """Print the missing features. Return 7 if any feature is missing."""
     found = lacks()
     for line in found:
         print(f"this machine lacks {line}", file=sys.stderr)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``hybridlab`` command: options and dispatch.
 
-No slow module is imported before the options are known to be right, so that mistakes are reported
-at once and labd can be started before the API server's libraries are loaded.
+No slow module is imported before the options are checked, so that mistakes are reported at once,
+and labd can be started before the API server's libraries are loaded.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ the lab needs, or a process of the lab died"""
 
 
 def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> int:
-    """Run the command and return its exit code. ``taps``: a test's additions to the lab that it
-    starts.
-    """
+    """Run the command and return its exit code. ``taps``: the additions of a test that starts a
+    lab."""
     try:
         options = _completed(parser()).parse_args(arguments, argparse.Namespace(taps=taps))
         if missing := machine.missing_packages():
@@ -210,7 +209,8 @@ def parser() -> argparse.ArgumentParser:
     )
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
-    # accepted before or after the action's name; if absent after it, the earlier value stays
+    # --kubeconfig is accepted before and after the action's name; without an option after the
+    # name, the value before the name stays.
     for command in (
         active,
         inject,
@@ -352,7 +352,7 @@ def _running() -> list[Path]:
 
 
 def _directory(path: Path) -> Path:
-    """Return the running lab behind a kubeconfig."""
+    """Return the directory of the running lab that wrote a kubeconfig. Raise Stop."""
     if not path.exists():
         raise Stop(USAGE, f"--kubeconfig {path}: no such file")
     directory = kubeconfig.lab_of(path)

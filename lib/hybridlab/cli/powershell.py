@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of the PowerShell that a user names for Windows pods; the program itself reports
+"""The folders of the PowerShell that a user names for Windows pods; PowerShell itself reports
 them."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hybridlab.kernel import namespaces
 from hybridlab.runtime.model import PowerShell
 
 _WITHIN = 60.0
-"""s. The time limit for the start; even a cold start on a busy machine takes much less."""
+"""s. The time limit for PowerShell's start; even a cold start on a busy machine takes much less."""
 _ASKED = (
     "$PSHOME; [System.Runtime.InteropServices.RuntimeEnvironment]::GetRuntimeDirectory(); "
     "'' + $PSVersionTable.PSVersion"
@@ -28,12 +28,12 @@ _QUIET = {
     "DOTNET_EnableDiagnostics": "0",
 }
 _SYSTEM = ("/usr/bin", "/usr/lib", "/etc", "/root", "/home", "/var/lib", "/proc", "/dev")
-"""Folders that no container may see, and whose parents it may not see either."""
+"""Folders that no container may see, nor any folder that contains them."""
 
 
 def named(program: str) -> PowerShell:
-    """Return the folders of the PowerShell that a program starts. Raise Stop if it is no PowerShell
-    that runs here."""
+    """Return the folders of the PowerShell that ``program`` starts. Raise Stop if it starts no
+    PowerShell on this machine."""
     path = shutil.which(program)
     if path is None:
         raise Stop(USAGE, f"--powershell={program}: there is no such program")
@@ -58,8 +58,8 @@ def named(program: str) -> PowerShell:
 
 
 def _asked(path: str) -> tuple[int, list[str], str]:
-    """Run a PowerShell that prints its folders. Return exit status, lines, and the first line of
-    its errors.
+    """Run a PowerShell that prints its folders. Return its exit status, its lines, and its first
+    line on standard error.
 
     Raise Stop.
     """
@@ -71,7 +71,7 @@ def _asked(path: str) -> tuple[int, list[str], str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **_QUIET},
-            start_new_session=True,  # it may start another program
+            start_new_session=True,  # to kill programs that it starts, too
             preexec_fn=lambda: namespaces.die_with_parent(signal.SIGKILL),  # noqa: PLW1509
         )
     except OSError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab up``: put a lab together, print when it is ready, keep it until a signal, and end it.
+"""``hybridlab up``: put a lab together, print that it is ready, keep it until a signal, and end it.
 
 labd is started first: while it enters its namespaces on one core, this process imports the API
-server's libraries and makes certificates on the other.
+server's libraries and makes certificates on the other core.
 """
 
 from __future__ import annotations
@@ -60,20 +60,21 @@ def run(
     if real:
         profile = _labelled(profile, f"PowerShell-{real.version}")
     listener = _listen(port)
-    # Collecting garbage while hundreds of modules are imported and nothing is thrown away costs a fifth of the start.
+    # Collecting garbage while hundreds of modules are imported frees nothing and costs a fifth of the
+    # start.
     gc.disable()
     settings = LabdSettings(applet_settings=_applet_settings(profile), nodes=nodes, powershell=real)
     labd = launch(settings)
-    # only now: labd passes the limit that it was started with on to the programs of pods
+    # Not before labd's start: labd passes the limit with which it was started on to pods' programs.
     open_files.raise_limit()
 
-    # From here on the clock runs for the ready line; labd is coming up on the other core.
+    # Imported only now, while labd starts on the other core, so that the lab is ready earlier.
     import asyncio
 
     from hybridlab.cluster.lab import Setting, run_until_signal
 
     directory = rundir.create()
-    # absolute, since other commands read it from other directories
+    # absolute, since other commands read the path from other directories
     path = (kubeconfig_path or directory.kubeconfig).absolute()
     setting = Setting(
         profile=profile,
@@ -101,8 +102,8 @@ def run(
 
 
 def _labelled(profile: Profile, agents: str) -> Profile:
-    """Return a profile whose Windows nodes name the program that runs the probe programs on
-    them."""
+    """Return a profile with a label on its Windows nodes that names the program that runs their
+    probe programs."""
     groups = (
         replace(group, labels={**group.labels, "hybridlab.windows-agents": agents})
         if group.os == "windows"

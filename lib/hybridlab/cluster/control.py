@@ -18,7 +18,7 @@ from typing import Any
 from hybridlab.cluster.exits import ENVIRONMENT, USAGE, Stop
 
 Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Answers one request; a ValueError is the caller's mistake and becomes its answer."""
+"""Answers one request. A ValueError is the caller's mistake; its text becomes the answer."""
 
 
 class ControlServer:
@@ -47,7 +47,7 @@ class ControlServer:
                 writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
                 await writer.drain()
         except ConnectionError:
-            pass  # the client left; its request was carried out or not, as it can read from the next status
+            pass  # the client has left; the next status shows whether its request was carried out
         finally:
             writer.close()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
 
-A signal is only recorded, never raised: a part that is being started is finished or given up in
-good order, and a second Ctrl-C cannot interrupt the shutdown that the first began.
+A signal is only recorded, never raised as an exception. So a part that is being started is finished
+or given up in good order, and a second Ctrl-C cannot interrupt the shutdown that the first began.
 """
 
 import signal
@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class EndRequest:
-    """The user's request to end the lab, once it was made."""
+    """The user's request to end the lab, made by a signal."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -23,8 +23,8 @@ class EndRequest:
             signal.signal(number, self._on_signal)
 
     def tell(self, callback: Callable[[], object] | None) -> None:
-        """Set the function that the signal handler calls for the request; call it at once if the
-        request was made already."""
+        """Set the function that is called for the request. Call it at once if the request has
+        already been made."""
         self._tell = callback
         if self.asked and callback is not None:
             callback()

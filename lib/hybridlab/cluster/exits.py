@@ -5,9 +5,9 @@ import sys
 
 OK = 0
 USAGE = 4
-"""Options, profiles and files that cannot be used."""
+"""Exit code: an option, profile or file cannot be used."""
 ENVIRONMENT = 7
-"""This machine lacks a feature that the lab needs, or a process of the lab died."""
+"""Exit code: this machine lacks a feature that the lab needs, or a process of the lab died."""
 
 
 class Stop(Exception):

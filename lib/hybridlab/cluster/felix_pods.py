@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects Felix to its pod: it is started and stopped with the calico-node container of its node,
-and logs there. On Linux the container also shows the CNI plugin's log, which it mounts from its
-node."""
+"""Connects Felix to its pod: Felix is started and stopped with the calico-node container of its
+node, and logs to this container. On Linux the container also shows the CNI plugin's log, which it
+mounts from its node."""
 
 import asyncio
 import base64
@@ -35,7 +35,8 @@ class FelixPods:
         self._containers: dict[str, str] = {}
         """Map each node to the id of the container in which its Felix runs."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Map each node to the newest task for it: starts, stops and log lines keep their order."""
+        """Map each node to its newest task. A task waits for the task before it, so that starts,
+        stops and log lines keep their order."""
         self._ending = False
         calico.pod_network.logs.on_line = self._cni_logged
         control_plane.on_container_started(self._started)
@@ -52,7 +53,8 @@ class FelixPods:
             self._then(name, self._runtime.append_log(container, line))
 
     def _cni_logged(self, node: str) -> None:
-        """Update the file in the container; Windows' hosts have it themselves."""
+        """Update the CNI plugin's log in the container of a Linux node; on Windows, the host itself
+        shows the file."""
         text = self._calico.pod_network.logs.text(node)
         container = self._containers.get(node)
         if text is None or container is None or node in self._calico.windows or self._ending:
@@ -66,7 +68,7 @@ class FelixPods:
         self._then(node, update())
 
     def start_services(self) -> None:
-        """Start Felix on Windows nodes whose hosts run it without a pod, after their startup has
+        """Start Felix on Windows nodes whose hosts run Felix without a pod, once their startup has
         ended, together with the programs that the network needs."""
         for node, windows in self._calico.windows.items():
             if self._calico.plane.starts(windows.machine):
@@ -75,7 +77,7 @@ class FelixPods:
                     self._calico.plane.ran(node, program, now=True)
 
     async def stop(self) -> None:
-        """End the tasks under way; no Felix logs anything afterwards."""
+        """Cancel the tasks under way; no Felix logs anything afterwards."""
         self._ending = True
         for task in self._tasks.values():
             task.cancel()
@@ -103,9 +105,8 @@ class FelixPods:
         self._calico.felix_started(node, felix, cni)
 
     async def _log_errors(self, node: str, verb: str, action: Coroutine[Any, Any, None]) -> None:
-        """Await a start or an end; log errors in the lab's log and in the container's, if there
-        is a container.
-        """
+        """Await a start or an end of Felix. Log errors in the lab's log and, if there is a
+        container, in the container's log."""
         try:
             await action
         except Exception as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy of Windows nodes as a process that their hosts show: it lives as long as its pod, or
-is a service of the host.
+"""The kube-proxy process that a Windows host shows: it lives as long as its pod, or is a service of
+the host.
 
-``controllers.kube_proxy`` does its work, programming services, whether or not the process exists.
-If HNS loses Services with its network, they come back only when kube-proxy's pod is created again.
+``controllers.kube_proxy`` programs Services in its place, whether or not the process exists. If HNS
+loses Services with its network, the Services return only when kube-proxy's pod is created again.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from hybridlab.windows.kube_proxy import (
 APP = "kube-proxy-windows"
 CONTAINER = "kube-proxy"
 ASKS_EVERY = 0.1
-"""s. The interval at which start.ps1 checks whether the network exists; in reality 1."""
+"""s. The interval at which start.ps1 checks whether the network exists; on real nodes 1 s."""
 FIRST_PROCESS = 6000
 
 
@@ -66,14 +66,15 @@ class WindowsKubeProxies:
             control_plane.on_container_stopped(self._stopped)
 
     def process(self, node: str) -> tuple[int, str] | None:
-        """Return process id and command line; None if there is no such process."""
+        """Return the process id and command line of a node's kube-proxy; None if it does not
+        run."""
         machine, hns = self._nodes[node]
         if self._profile.kube_proxy.on_host:
             vip = self._source_vip(node)
             pods = hns.pod_network
             if pods is None or (pods.spec.host_endpoint is not None and not vip):
-                # its script waits for the network and, if the network has one, for the host's
-                # endpoint
+                # start.ps1 still waits for the network, or for the host's endpoint on a network
+                # that has such an endpoint
                 return None
             program = provider_of(self._profile).kube_proxy_program
             command = service_command(self._profile, machine, program, self._plane.kube_proxy(vip))
@@ -88,7 +89,8 @@ class WindowsKubeProxies:
         await asyncio.gather(*self._starting.values(), *self._gating, return_exceptions=True)
 
     def _source_vip(self, node: str) -> str:
-        """Return the address of the endpoint that Calico makes for the host; empty without one."""
+        """Return the address of the endpoint that Calico creates for the host; empty if there is
+        none."""
         return self._nodes[node][1].host_endpoint or ""
 
     def _network_changed(self, node: str) -> None:
@@ -138,7 +140,7 @@ class WindowsKubeProxies:
             network = self._plane.kube_proxy(vip)
             for line in script_goes_on(self._profile, machine, network):
                 await self._runtime.append_log(container, line)
-        except RuntimeRefused:  # the container is gone, and the script with it
+        except RuntimeRefused:  # the container has ended, and so has the script
             return
         self._commands[node] = script_command(self._profile, machine, network)
 

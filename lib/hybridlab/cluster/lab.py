@@ -50,8 +50,8 @@ from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
-"""s. How long to wait for labd's end after a failure, because failures that it causes may be
-noticed earlier."""
+"""s. The time to wait for labd's end after a failure: the failure may be a consequence of that end,
+and be noticed before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +67,8 @@ class Setting:
     """The monotonic seconds at which the command began."""
     taps: Taps | None = None
     powershell: str = ""
-    """The version of the program that runs the probe programs of Windows pods; empty: the stand-in.
-    """
+    """The version of the PowerShell that runs the probe programs of Windows pods; empty: the lab
+    emulates the probe programs."""
 
 
 class Lab:
@@ -170,7 +170,7 @@ class Lab:
         open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))
         log.begin("hybridlab")
         for handler in logging.getLogger().handlers:
-            # Failures after labd's end are caused by it, which is logged once.
+            # labd's end is logged once; it causes all later failures, which are not logged.
             handler.addFilter(lambda record: not channel.closed)
 
     async def stop(self) -> None:
@@ -262,8 +262,8 @@ class Lab:
 async def run_until_signal(
     setting: Setting, say_ready: Callable[[str], None], end: EndRequest
 ) -> int:
-    """Start a lab, print when it is ready, keep it until SIGINT, SIGTERM or labd's death; return
-    the exit code."""
+    """Start a lab, print that it is ready, and keep it until SIGINT, SIGTERM or labd's death.
+    Return the exit code."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     end.tell(lambda: loop.call_soon_threadsafe(asked.set))
@@ -285,8 +285,8 @@ async def run_until_signal(
 
 
 async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) -> bool:
-    """Return whether a part of the start finished before any of ``ends``; if not, it is cancelled
-    and its result ignored."""
+    """Return whether a part of the start finished before any of ``ends``. If it did not, cancel the
+    part and ignore its result."""
     await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
     if starting.done() and starting.exception() is not None:
         await asyncio.wait(ends, timeout=DEATH_IS_HEARD_WITHIN, return_when=asyncio.FIRST_COMPLETED)

@@ -45,8 +45,8 @@ class RunDir:
 
 
 def base() -> Path:
-    """Return the directory of all labs of this user; it is made on first use, and refused if
-    another user owns it."""
+    """Return the directory that contains the directories of this user's labs. It is created on
+    first use, and refused if another user owns it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK):
         path = Path(runtime) / "hybridlab"
@@ -63,9 +63,8 @@ def base() -> Path:
 
 
 def create() -> RunDir:
-    """Return a new lab's directory, and remove the directories of dead labs. Raise Stop if it
-    cannot be made.
-    """
+    """Create and return the directory of a new lab, and remove the directories of dead labs. Raise
+    Stop if the directory cannot be created."""
     parent = base()
     # Two labs may start at once: neither may take the other's unlocked directory for a stale directory.
     turn = os.open(parent / "turn", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

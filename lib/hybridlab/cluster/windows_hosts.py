@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a lab: they pass requests of PowerShell in a HostProcess container to Calico,
-kube-proxy and HNS; on Linux, they pass requests of ``birdcl`` to the pods' network."""
+"""The hosts of a lab. A Windows host passes requests of PowerShell in a HostProcess container to
+Calico, kube-proxy and HNS; a Linux host passes requests of ``birdcl`` to the pods' network."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ class HostAnswers:
         self._hosts = hosts
         self._calico = calico
         self.answers: Seam[object] = Seam()
-        """The answer of a Windows host; ``about``: its node, the question."""
+        """The answer of a Windows host; ``about``: the node and the question."""
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:

@@ -34,7 +34,8 @@ REFUSALS = {
     "quota-exceeded": "exceeded quota: compute, requested: pods=1, used: pods=20, limited: pods=20",
     "limit-range": "minimum cpu usage per Container is 50m, but request is 10m",
 }
-"""Messages of the plugins ResourceQuota (for pods without limits, or too many) and LimitRanger."""
+"""Messages of the admission plugins: two of ResourceQuota (a pod without limits, too many pods) and
+one of LimitRanger."""
 HOOK = '"policies.example.com"'
 UNANSWERED = (
     'Post "https://policies.policy-system.svc:443/validate?timeout=10s": context deadline exceeded'
@@ -98,7 +99,7 @@ def _refusal(does: str, name: str) -> ApiError:
     scope="all, namespace",
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Admission of another owner changes new objects, or refuses them."""
+    """An admission webhook, default or quota of another owner changes or refuses new objects."""
     there = lab.interference.admission.taps
     does = parameters["does"]
     of = parameters["of"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults between a client and the API server: requests that are refused, connections that are cut
-for a while."""
+"""Faults between a client and the API server: refused requests, silent watches, and connections
+that are cut for a while."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -72,7 +72,8 @@ _refuses(503, "Service Unavailable")
     scope="all, namespace",
 )
 def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Watches no longer deliver events but stay open, as behind a gateway that forgot them."""
+    """Watches stay open but deliver no more events, as behind a gateway that has forgotten the
+    watches."""
     namespace = parameters["namespace"]
     evidence = f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"
     silence = Silence(namespace=namespace, left=count("first", parameters["first"]) or None)
@@ -81,7 +82,7 @@ def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 
 @TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
 def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Every connection to the API server is cut for a while, execs and watches too."""
+    """Every connection to the API server, including execs and watches, is cut for a while."""
     made = lab.interference
 
     def evidence() -> list[str]:

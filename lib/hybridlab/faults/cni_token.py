@@ -17,8 +17,8 @@ TYPES = Types()
     Parameter("hours", "the token's age", "25"),
 )
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The token of a Windows node's CNI plugin is this many hours old, although it is valid for
-    only 24; pods start all the same."""
+    """The token of a Windows node's CNI plugin has the given age, although a token is valid for
+    only 24 hours. Pods still start."""
     asked = time.time() - 3600 * count("hours", parameters["hours"])
     nodes = lab.nodes_of("windows", parameters["node"])
     tables = {

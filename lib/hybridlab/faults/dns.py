@@ -54,8 +54,8 @@ def _of_zone(
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )
 def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """DNS gives wrong answers: 203.0.113.9, which no host has, in place of a name's addresses or in
-    addition to them, or a wrong result for records of another type."""
+    """DNS gives wrong answers: either 203.0.113.9, which no host has, in place of a name's
+    addresses or in addition to them, or a wrong result for records of another type."""
     wrong = partial(_wrong, parameters["name"].rstrip(".").lower(), parameters["answer"])
     written = lab.zone_gate.written.get("")
     evidence = (
@@ -88,7 +88,7 @@ def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
 
 @TYPES.fault("dns-alias-wrong", "dns")
 def dns_alias_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Services of type ExternalName lead to a name that nobody has."""
+    """Services of type ExternalName resolve to a name that does not exist."""
 
     def wrong(zone: Zone, *_: object) -> Zone:
         return replace(zone, cname={name: f"not-{to}" for name, to in zone.cname.items()})
@@ -98,7 +98,8 @@ def dns_alias_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 @TYPES.fault("dns-stale", "dns")
 def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names keep the addresses of their first answer."""
+    """DNS answers queries for a name with the name's first addresses, even after its addresses have
+    changed."""
 
     def stale(zone: Zone, _: str, before: Zone | None) -> Zone:
         had = before.a if before else {}
@@ -109,7 +110,7 @@ def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
 
 @TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "the delay"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The cluster's DNS answers queries of a node's pods late."""
+    """The cluster's DNS is slow to answer queries of a node's pods."""
     late = seconds("seconds", parameters["seconds"])
     networks = [
         net
@@ -162,8 +163,8 @@ class DnsPodSilent(RuleFault):
 
 @TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
 def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node's kube-proxy keeps, in addition to the DNS pods, an address that no host has any
-    longer: a share of the queries to the cluster's DNS gets no answer."""
+    """A node's kube-proxy sends a share of the queries to the cluster's DNS to a backend whose
+    address no host has any longer. These queries get no answer."""
     gate = lab.service_gate
     if gate is None:
         raise BadFault("no kube-proxies run")
@@ -207,7 +208,8 @@ WORDS: Mapping[SearchList, str] = {
     ),
 )
 def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods have other search domains than those of their namespace and the cluster."""
+    """New pods have wrong search domains instead of the domains of their namespace and the
+    cluster."""
     wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
     nodes = sorted(lab.nodes(parameters["node"]))
     alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]

@@ -24,7 +24,7 @@ KUBELET_PORT = 10250
 
 
 class ExecFailure(Fault):
-    """Execs of a scope fail in one way."""
+    """Execs in the pods of a scope fail in one way."""
 
     def __init__(
         self, lab: LabParts, identity: str, parameters: Mapping[str, str], kind: str
@@ -50,14 +50,15 @@ class ExecFailure(Fault):
         )
 
     async def inject(self) -> None:
-        """Begin. Raise BadFault if another exec fault may affect the same execs."""
+        """Make execs fail from now on. Raise BadFault if another exec fault may affect the same
+        execs."""
         try:
             self._faults.put(self._identity, self._wrong)
         except ValueError as error:
             raise BadFault(str(error)) from None
 
     async def heal(self) -> None:
-        """End; execs that hung continue."""
+        """Remove the failure; execs that hung continue."""
         self._faults.heal(self._identity)
 
     async def evidence(self) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods
+"""Faults of Calico's components: late policy, a Felix that crashes, reserved addresses that pods
 get."""
 
 import asyncio
@@ -32,9 +32,9 @@ def of_felix(
     put: Callable[[Felix], None] = lambda _: None,
     taken: Callable[[Felix], None] = lambda _: None,
 ) -> Fault:
-    """Return a fault that is an entry in the state of some Felixes.
+    """Return a fault that is an entry in the faults of these nodes' Felixes.
 
-    A function is called for each Felix after the entry was put, and another after it was removed.
+    ``put`` is called for each Felix after the entry was added, ``taken`` after it was removed.
     """
     felixes = {node: lab.calico.felixes[node] for node in nodes}
     tables = {f"Felix of {node} {says}": where(felix.faults) for node, felix in felixes.items()}
@@ -94,7 +94,7 @@ class ReservedNotReserved(Fault):
     async def evidence(self) -> list[str]:
         """Return the addresses that the node's blocks should reserve and do not.
 
-        They are free, or another owner holds them while the block does not reserve them.
+        Such an address is free, or has another owner while the block does not reserve it.
         """
         found: list[str] = []
         for block in self._lab.calico.ipam.blocks_of(self._node):
@@ -126,8 +126,8 @@ class FelixCrashLoops(Fault):
         self._killing: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End each Felix at its start from now on; a Felix that is a process of its host is not
-        started again."""
+        """From now on, end each Felix as soon as it starts. A Felix that is a process of its host
+        is not started again."""
         for felix in self._felixes.values():
             felix.faults.dead[self._identity] = True
         in_pods = {pod["spec"].get("nodeName") for pod in await self._pods()}
@@ -139,7 +139,7 @@ class FelixCrashLoops(Fault):
         self._killing = asyncio.create_task(self._kill(), name=f"fault {self._identity}")
 
     async def heal(self) -> None:
-        """Start each Felix with a running container at once; their kubelets start all others."""
+        """Start at once each Felix whose container runs; the kubelets start the other Felixes."""
         if self._killing is not None:
             self._killing.cancel()
             await asyncio.gather(self._killing, return_exceptions=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates before the data plane: the tables that kube-proxies and the DNS controller write pass a
-seam, and can be passed on again.
+"""Gates in front of the data plane, in which faults change the tables that kube-proxies and the DNS
+controller write. A fault that begins or ends passes the last written table on again.
 
 When the lab is put together, the kube-proxies and the DNS controller get the gates in place of the
 data plane.
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class Gate(Generic[T]):
-    """Passes on the table that was written for a place, after the taps of its seam have changed
-    it."""
+    """Passes on the table that was written for a place, after the faults' functions (the taps of
+    its seam) have changed the table."""
 
     def __init__(
         self, serve: Callable[[str, T], Awaitable[None]], programmed: Callable[[T], T]
@@ -29,19 +29,20 @@ class Gate(Generic[T]):
         ``programmed`` table.
         """
         self.seam: Seam[T] = Seam()
-        """The seam. ``about``: the place, and the table that was served there before, or None."""
+        """The seam. ``about``: the place, and the table that was served at this place before, or
+        None."""
         self.written: dict[str, T] = {}
         self.served: dict[str, T] = {}
         self._serve = serve
         self._programmed = programmed
 
     async def write(self, place: str, table: T) -> None:
-        """Replace the table of a place; faults there stay in place."""
+        """Replace the table of a place; active faults apply to the new table, too."""
         self.written[place] = table
         await self.again([place])
 
     async def again(self, places: Iterable[str]) -> None:
-        """Pass the tables of these places on once more, because the taps have changed."""
+        """Pass the tables of these places on once more, because faults have changed."""
         for place in self.written.keys() & set(places):
             before = self.served.get(place)
             table = self._programmed(self.seam(self.written[place], place, before))

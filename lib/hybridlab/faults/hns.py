@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of HNS: Services that are lost with its network; an HNS that gives no answers."""
+"""Faults of HNS: Services that are lost with the HNS network; an HNS that gives no answers."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ def hns_habit(
     words: str,
 ) -> Fault:
     """Return a fault that makes HNS of some Windows nodes behave differently from its
-    documentation; existing entries of HNS stay when the fault begins and ends.
+    documentation. HNS keeps its existing entries when the fault begins and ends.
 
     ``habit``: the table of a node's faults that turns the behaviour on; ``words`` describe it.
     """

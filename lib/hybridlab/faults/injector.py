@@ -29,7 +29,7 @@ class Injector:
         self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()
     ) -> None:
         """Set up the injector. ``offered``: the faults that this lab can have; ``elsewhere``: the
-        faults of planes that it does not have."""
+        names of faults that only labs with another network can have."""
         self._lab = lab
         self._offered = offered
         self._elsewhere = elsewhere

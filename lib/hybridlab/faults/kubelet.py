@@ -59,8 +59,7 @@ class NodeDead(Fault):
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End the node's kubelet now, or a number of seconds after the next pod has started
-        there."""
+        """Switch the node off now, or a number of seconds after the next pod has started there."""
         if self._after == "":
             await self._die()
             return
@@ -88,7 +87,7 @@ class NodeDead(Fault):
         await self._network.inject()
 
     async def heal(self) -> None:
-        """Switch the node on again, without a new boot."""
+        """Switch the node on again; the node does not boot."""
         if self._dying is not None and not self._dying.done():
             self._dying.cancel()
             return

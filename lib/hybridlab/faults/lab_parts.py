@@ -31,10 +31,10 @@ class LabParts:
     """The gate of Services; None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """The answers of Windows hosts; ``about``: the node, the question."""
+    """The answers of Windows hosts; ``about``: the node and the question."""
 
     def nodes(self, given: str) -> list[str]:
-        """Return the named node, or all of them for ``all``.  Raise BadFault."""
+        """Return the named node, or all nodes for ``all``. Raise BadFault."""
         return list(self.calico.nodes) if given == "all" else [self.node(given)]
 
     def node(self, name: str) -> str:
@@ -44,7 +44,7 @@ class LabParts:
         return name
 
     def nodes_of(self, os: OS, given: str) -> list[str]:
-        """Return the named node of an operating system, or all of them for ``all``.  Raise
+        """Return the named node of an operating system, or all its nodes for ``all``. Raise
         BadFault."""
         return self._having(os) if given == "all" else [self.node_of(os, given)]
 

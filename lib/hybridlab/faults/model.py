@@ -21,10 +21,10 @@ class Parameter:
     name: str
     meaning: str
     default: str | None = None
-    """The default; None: the parameter must be given. Empty: it may be left out."""
+    """The default, which may be empty; None: the parameter must be given."""
     choices: tuple[str, ...] = ()
     scope: str = ""
-    """Scope of a parameter that names a place: ``all, node``."""
+    """The possible values of a parameter that names a place, in words: ``all, node``."""
 
 
 NODE = Parameter("node", "name of a node", scope="node")
@@ -57,7 +57,7 @@ class Fault(ABC):
 
 
 class Switch(Fault):
-    """A fault that a call, or coroutine, injects, and another removes."""
+    """A fault that one function or coroutine injects and another removes."""
 
     def __init__(
         self, on: Callable[[], object], off: Callable[[], object], evidence: Callable[[], list[str]]
@@ -127,7 +127,7 @@ class FaultType:
     name: str
     layer: Layer
     scope: str
-    """Scope of the fault, in words: ``all, node or pair`` ..."""
+    """The possible extents of the fault, in words: ``all, node or pair`` ..."""
     description: str
     make: Make
     """Makes the fault from (lab, unique id, complete parameters). Raises BadFault."""
@@ -196,8 +196,8 @@ class Types(list[FaultType]):
 
 
 def seconds(name: str, value: str, *, for_good: bool = False) -> float:
-    """Return a duration that a parameter gives. With ``for_good`` it may be 0, which means without
-    end. Raise BadFault."""
+    """Return a duration that a parameter gives. With ``for_good`` it may be 0, which means no end.
+    Raise BadFault."""
     try:
         number = float(value)
     except ValueError:

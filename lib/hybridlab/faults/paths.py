@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of all packets between pods and nodes: some flows lost, packets late, or only ping
-wrong.
-"""
+"""Faults of packets between pods and nodes: lost flows, lost, late or changed packets, and wrong
+ping."""
 
 from collections.abc import Mapping
 
@@ -13,11 +12,11 @@ from hybridlab.faults.rules import NOWHERE, RuleFault, expression
 TYPES = Types()
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
-"""The key of a flow, from its first packet: the same for all of its packets, including answers and
-repetitions, whatever Services and NAT change in the addresses."""
+"""The key of a flow, made from its first packet. It is the same for all packets of the flow,
+including answers and repetitions, even if Services and NAT change the addresses."""
 SEED = "0xf10"
-"""The same seed for all nodes: between two nodes that both lose flows, no more flows are lost than
-by one of them."""
+"""The same seed for all nodes: two nodes that both lose flows lose the same flows, so that no more
+flows are lost between them than by one node alone."""
 MOST = 1000
 LONGEST_MS = 10_000
 
@@ -38,7 +37,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
         raise BadFault(f"every is {every!r}, expected a whole number from 2 to {MOST}")
     devices = _devices(lab)
-    # A tunnel's own packets on eth0 are not tracked, and so belong to no flow.
+    # A tunnel's own packets on eth0 are not tracked, so they belong to no flow.
     chosen = f"meta l4proto {{ tcp, udp }} jhash {FLOW} mod {int(every)} seed {SEED} == 0"
     if port := parameters["port"]:
         chosen += f" ct original proto-dst {count('port', port)}"
@@ -46,8 +45,8 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
         ("f_fwd", f"iifname {devices} {chosen} drop"),
         ("f_fwd", f"oifname {devices} {chosen} drop"),
         ("f_in", f"iifname {devices} {chosen} drop"),
-        # The rest is the node's own traffic. A drop would give its sender EPERM, which no lost
-        # packet does.
+        # The rest is the node's own traffic. With drop its sender would get EPERM, which a sender
+        # never gets for a packet that is lost on the path.
         ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
@@ -107,7 +106,7 @@ def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Datagrams from a node itself to pods are lost, except queries to DNS; TCP passes."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
-    # A drop would give their sender EPERM, which no lost packet does.
+    # With drop the sender would get EPERM, which it never gets for a packet lost on the path.
     rule = f"ct direction original ip daddr {{ {pools} }} udp dport != 53 ip daddr set {NOWHERE}"
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_out", rule)]})
 
@@ -116,7 +115,7 @@ def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str
     "path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300")
 )
 class PathSlow(Fault):
-    """Packets between a node and other nodes arrive late and complete."""
+    """Packets between a node and other nodes arrive late, but none is lost."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         given = parameters["ms"]
@@ -127,7 +126,7 @@ class PathSlow(Fault):
         self._seconds = int(given) / 2000
 
     async def inject(self) -> None:
-        """Delay each direction by half of the time."""
+        """Delay each direction by half of the added round-trip time."""
         await self._lab.dataplane.set_latency(self._node, self._seconds)
 
     async def heal(self) -> None:
@@ -186,7 +185,7 @@ def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[st
     Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node"),
 )
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node, or every Windows node, drops its pods' ping, inside the cluster too."""
+    """A node, or every Windows node, drops its pods' ping, also inside the cluster."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
     named = parameters["node"]
     nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]

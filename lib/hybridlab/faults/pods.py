@@ -53,7 +53,8 @@ class PodRestarts(Fault):
         self._killed = killed
 
     async def heal(self) -> None:
-        """Do nothing more: the kubelet has started the container again, and the restart stays."""
+        """Do nothing: the kubelet restarts the container by itself, and a restart cannot be
+        undone."""
         self._killed = ""
 
     async def evidence(self) -> list[str]:
@@ -65,7 +66,7 @@ class PodRestarts(Fault):
 
 
 def _running(pod: Obj, container: str) -> str:
-    """Return the id of the container's run; empty if it does not run."""
+    """Return the id of the running container; empty if the container does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     found = next(
         (

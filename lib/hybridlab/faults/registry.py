@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault that a lab can have on any plane; faults of a single plane are in that plane's folder
-of ``networks``."""
+"""Every fault that a lab can have on any plane (network of pods); faults of a single plane are in
+that plane's folder of ``networks``."""
 
 from hybridlab.faults import (
     admission,
@@ -33,6 +33,6 @@ _MODULES = (
     pods,
     cni_token,
 )
-"""The modules, in the order in which faults are listed."""
+"""The modules of faults, in the order in which their faults are listed."""
 TYPES = tuple(kind for module in _MODULES for kind in module.TYPES)
 """Faults that can be injected on every plane."""

@@ -45,7 +45,8 @@ class NoResetRecovery(Fault):
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {
             node: {} for node in self._felixes
         }
-        """Map each node to the addresses that are cut off, each with the task that ends this."""
+        """Map each node to the addresses that are cut off, and each address to the task that
+        restores it."""
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():
@@ -195,7 +196,7 @@ class PolicyHitsNode(CompositeFault):
             ("f_host", f"{pods} jump to-wl"),
         ]
         windows = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
-        # for running pods too
+        # start over, so that the fault also affects running pods
         says = "admits no traffic from the node itself to its pods"
         anew = Felix.start_over
         lists = of_felix(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
+"""Faults that are rules in the data plane's fault chains; evidence is the rules that the kernel
+lists under the fault's name."""
 
 import asyncio
 import re
@@ -60,8 +61,7 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """Return a parameter's match, written in nft's language with _ for each space. Raise
-    BadFault."""
+    """Return the nft expression that a parameter gives with _ for each space. Raise BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
             f"{name} is {words!r}, expected an nft expression with _ for blanks, such as "
@@ -82,8 +82,7 @@ def expression(name: str, words: str) -> str:
     ),
 )
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node does not enforce policies on all traffic, or on all traffic of one protocol or
-    kind."""
+    """A node enforces no policy, either on all traffic or on traffic of one protocol or kind."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
@@ -164,7 +163,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
     only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
-    # All pools, since any node may get another block; and where pods of other CNI plugins are.
+    # All pools, since any node may get another block, and the network of other plugins' pods.
     pools = [str(pool.cidr) for pool in lab.calico.ipam.pools]
     anywhere = ", ".join(dict.fromkeys([*pools, lab.calico.plane.profile.network.pod_cidr]))
     rules = [
@@ -194,7 +193,8 @@ def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 
 @TYPES.fault("service-backend-missing", "services", Parameter("service", "NAMESPACE/NAME"), NODE)
 class ServiceBackendMissing(RuleFault):
-    """A node has no backend of a Service: its ClusterIP and node ports do not answer there."""
+    """A node has no backend of a Service: the Service's ClusterIP and node ports do not answer on
+    this node."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab

@@ -2,8 +2,8 @@
 """Faults of Services: translated sources, missing backends, backends that do not reach
 themselves.
 
-The faults' rules translate before kube-proxy's rules; the first translation counts. For a pod on
-the same node, policy is applied before the translation, but matches the translated source.
+The rules of these faults translate before kube-proxy's rules, and the first translation counts. For
+a pod on the same node, policy is applied before the translation, but matches the translated source.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, st
 @TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows nodes keep the source of their pods' traffic to ClusterIPs, even if their build or
-    kube-proxy cannot do so."""
+    kube-proxy does not support this."""
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of pods: the contract of a plane, one folder for each plane, and their registry."""
+"""Networks of pods. A plane is a way to carry pods' packets: here are its contract, a folder for
+each plane, and the registry of planes."""

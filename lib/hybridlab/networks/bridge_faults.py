@@ -38,7 +38,8 @@ class SourceCheckOn(Entries):
         )
 
     async def _follow(self) -> None:
-        """Make the fabric check the sources of all nodes that active faults of this kind name."""
+        """Make the fabric check the source addresses of all nodes that active faults of this kind
+        name."""
         await self._lab.dataplane.set_fabric(_fabric(self._lab))
 
 

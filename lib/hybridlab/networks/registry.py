@@ -30,8 +30,8 @@ def plane_of(profile: Profile) -> Plane:
 
 
 def fault_types(kind: str | None = None) -> dict[str, FaultType]:
-    """Return every fault by name, or those of a single plane; a plane's faults are in its own
-    folder."""
+    """Return all faults by name; with ``kind``, only the faults that a lab with this plane can
+    have. A plane's own faults are in its folder."""
     from hybridlab.faults.registry import (
         TYPES,  # only a lab and the list of faults need them
     )

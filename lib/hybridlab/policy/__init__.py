@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of policies: computes rules and ACL lists from objects. Pure: it uses only the data
-plane's values."""
+"""The meaning of policies: computes rules and ACL lists from objects. Of the lab's other packages
+it imports only value classes, from the data plane and the profiles."""
 
 from typing import Any
 

@@ -3,9 +3,9 @@
 members.
 
 From felix/dataplane/windows/endpoint_mgr.go: the host's addresses come first, then each direction's
-tiers as one list. The profile's allow-all follows if the default tier has no policy for that
-direction. The last entry is for the host's firewall. For a rule without Id, HNS is assumed to show
-none.
+tiers as one list. If the default tier has no policy for a direction, the profile's allow-all rule
+follows. The last entry is for the host's firewall. HNS is assumed to show no Id for a rule without
+an Id.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ it."""
 
 @dataclass
 class AclListBuilder:
-    """The builder of the lists of a node's endpoints.
+    """The builder of the ACL lists of a node's endpoints.
 
     ``hosts`` are the node's own addresses, ``a.b.c.d/32``, which are always admitted.
     """
@@ -46,7 +46,7 @@ class AclListBuilder:
     members: Members
     hosts: tuple[str, ...]
     left_out: list[LeftOut] = field(default_factory=list)
-    """The rules that the newest list leaves out."""
+    """The rules that are missing in the newest list."""
 
     def __post_init__(self) -> None:
         self._policy_sets = PolicySets(self.release, self.members)
@@ -89,9 +89,8 @@ class AclListBuilder:
         return found
 
     def _enforced(self, policies: Iterable[Policy]) -> Iterator[Policy]:
-        """Yield the policies that are not staged. If staged policies deny, the first of them ends
-        the list.
-        """
+        """Yield the policies that are not staged. In a release whose staged policies deny, the
+        first staged policy ends the list."""
         for policy in policies:
             if not policy.staged:
                 yield policy
@@ -112,7 +111,7 @@ class AclListBuilder:
 
 
 def _profile(namespace: str, direction: Direction) -> HnsRule:
-    """Return the allow-all of a namespace's profile."""
+    """Return the allow-all rule of a namespace's profile."""
     name = f"kns.{namespace}"
     (rule_id,) = rule_ids(
         [PolicyRule(action="allow")], f"prof-{'in' if direction == 'ingress' else 'out'}-{name}"

@@ -3,9 +3,9 @@
 
 Up to v3.31 these are AdminNetworkPolicy and BaselineAdminNetworkPolicy
 (policy.networking.k8s.io/v1alpha1); from v3.32 on ClusterNetworkPolicy (v1alpha2) replaces them.
-Each is in a tier of its own whose end passes traffic on (libcalico-go/lib/backend/k8s/conversion).
-A rule that cannot be converted denies everything if it would have denied or passed, and is left out
-if it would have allowed.
+Each kind has a tier of its own, which passes on traffic that no rule matches
+(libcalico-go/lib/backend/k8s/conversion). A rule that cannot be converted denies everything if its
+action is to deny or to pass, and is left out if its action is to allow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
         ]
     types = [direction.capitalize() for direction in ("ingress", "egress") if calico[direction]]
     both: frozenset[Direction] = frozenset({"ingress", "egress"})
-    # A policy without rules has no types here, and is about both directions.
+    # A policy without rules has no types here, and applies to both directions.
     return from_spec(key, calico, directions(types) or both)
 
 

@@ -2,9 +2,9 @@
 """Tiers of HNS rules as one list with the same decisions, as Felix flattens them on Windows.
 
 From felix/dataplane/windows (flattener.go, endpoint_mgr.go, policysets.go GetPolicySetRules), with
-two of its defects if the release has them: if the ports of a Pass rule and of the rule after it
-have nothing in common, the result has any port; and Felix panics if the highest port that they have
-in common is the highest of either.
+two of its defects if the release has them: if a Pass rule and a rule after it have no port in
+common, the combined rule is for any port; and Felix panics if the highest port that they have in
+common is the highest port of either rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ from hybridlab.profiles.model import CalicoDefects
 FIRST_PRIORITY = 1000
 MAX_PRIORITY = 65000
 _SMALLEST_BITSET = 19
-"""The number of bits that a set of ports has at first (``2 ^ 16 + 1`` is 19 in Go, where ^ is
-exclusive or)."""
+"""The initial number of bits of a set of ports (``2 ^ 16 + 1`` is 19 in Go, where ^ is exclusive
+or)."""
 
 
 class FelixPanic(RuntimeError):
@@ -40,9 +40,8 @@ def tier_rules(
 
 
 def flattened(tiers: Sequence[Sequence[HnsRule]], defects: CalicoDefects) -> list[HnsRule]:
-    """Return all tiers as one, with priorities; traffic that the last tier passes is blocked.
-    Raise FelixPanic.
-    """
+    """Return the rules of all tiers as one list, with priorities; traffic that the last tier passes
+    is blocked. Raise FelixPanic."""
     *others, last = tiers
     blocking = [replace(rule, action="Block") if rule.action == "Pass" else rule for rule in last]
     found, *behind = [*others, blocking]
@@ -95,8 +94,8 @@ def _addresses(networks: Networks, other: Networks) -> Networks | None:
 
 
 def _ports(ranges: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:
-    """Return the ports in both lists, in order, with neighbours merged; empty: any, None: none at
-    all."""
+    """Return the ports in both lists, in order, with neighbours merged; empty: any port; None: no
+    port."""
     if not ranges or not other:
         return ranges or other
     met = merged(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IP sets: the addresses that a selector, a named port or a service means, kept up to date member
-by member.
+"""IP sets: the addresses that a selector, a named port or a Service stands for, kept up to date
+member by member.
 
 There is one set per distinct selector (its canonical form), port name or service, shared by every
 rule that needs it.
@@ -17,7 +17,8 @@ from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector
 
 
 def unique_id(prefix: str, content: str) -> str:
-    """Return an id as Calico makes it from the described object (libcalico-go/lib/hash)."""
+    """Return the id that Calico derives from ``content``, an object's description
+    (libcalico-go/lib/hash)."""
     digest = hashlib.sha224(f"{prefix}:{content}".encode()).digest()
     return f"{prefix}:{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
@@ -49,7 +50,8 @@ class PortSet:
 
 @dataclass(frozen=True)
 class ServiceSet:
-    """The addresses behind a Service, ready or not; with ports ``address,protocol,port``."""
+    """The addresses behind a Service, ready or not; ``with_ports``: as
+    ``address,protocol,port``."""
 
     namespace: str
     service: str
@@ -100,7 +102,7 @@ class IPSet:
     contributions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Map each contributor (endpoint uid, network set, endpoint slice) to its members."""
     without_covered: bool = False
-    """An address or a network that another member covers is left out."""
+    """True: an address or a network that another member covers is left out."""
 
     @cached_property
     def namespace(self) -> str | None:
@@ -148,7 +150,7 @@ class IPSet:
 
 
 def _without_covered(members: set[str]) -> set[str]:
-    """Return the addresses and networks that no other item of the list covers."""
+    """Return the addresses and networks that no other member covers."""
     networks = {member: ipaddress.ip_network(member) for member in members}
     kept: set[str] = set()
     last: dict[int, int] = {}

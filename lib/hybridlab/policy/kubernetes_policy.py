@@ -2,11 +2,11 @@
 """Kubernetes NetworkPolicy objects as Calico policies.
 
 The semantics are those of Kubernetes. An empty or missing ``from``/``to`` matches any peer, and a
-peer without namespaceSelector is in the policy's own namespace. An ipBlock's ``except`` is not
-matched. A rule without ports is for all ports. policyTypes default to Ingress, and to Egress if
-there are egress rules. The form is Calico's (libcalico-go/lib/backend/k8s/conversion): a rule for
-each protocol and peer, protocols by name, neighbouring ports merged, and pod selectors that only
-pods can satisfy, no network set.
+peer without namespaceSelector is in the policy's own namespace. An ipBlock does not match the
+addresses in its ``except``. A rule without ports is for all ports. policyTypes default to Ingress,
+and to Egress if there are egress rules. The form is Calico's
+(libcalico-go/lib/backend/k8s/conversion): a rule for each protocol and peer, protocols by name,
+neighbouring ports merged, and pod selectors that match only pods, never a network set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,8 @@ def from_kubernetes(obj: Obj) -> Policy | None:
 
 
 def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any]]:
-    """Return a rule of Kubernetes in Calico's form; ``side`` is the end at which its peers are."""
+    """Return a rule of Kubernetes in Calico's form; ``side``: the end (source or destination) at
+    which the rule's peers are."""
     found = []
     for protocol, ports in _ports(rule.get("ports") or ()).items():
         for peer in rule.get(peers) or _ANY_PEER:

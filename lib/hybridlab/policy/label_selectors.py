@@ -7,7 +7,7 @@ from typing import Any
 from hybridlab.policy.selectors import SelectorError
 
 PODS_ONLY = "projectcalico.org/orchestrator == 'k8s'"
-"""A label that no network set and no host endpoint has."""
+"""A selector that matches no network set and no host endpoint: they lack this label."""
 _OPERATORS = {
     "In": "{} in {{ '{}' }}",
     "NotIn": "{} not in {{ '{}' }}",
@@ -17,13 +17,14 @@ _OPERATORS = {
 
 
 def pods_selected(selector: Mapping[str, Any] | None) -> str:
-    """Convert a podSelector to text; a missing or empty one selects every pod. Raise
+    """Convert a podSelector to text; a missing or empty podSelector selects every pod. Raise
     SelectorError."""
     return " && ".join([PODS_ONLY, *_terms(selector or {})])
 
 
 def namespaces_selected(selector: Mapping[str, Any] | None) -> str:
-    """Convert a namespaceSelector to text: an empty one selects all, a missing one gives no text.
+    """Convert a namespaceSelector to text: an empty selector selects all namespaces, a missing
+    selector gives no text.
 
     Raise SelectorError.
     """

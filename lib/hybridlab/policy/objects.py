@@ -13,8 +13,8 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 
 def pod_facts(pod: Obj) -> PodFacts | None:
-    """Return the properties of a pod that policy rules match; None if it has no network of its own
-    yet, or not any more."""
+    """Return the properties of a pod that policy rules match; None if the pod has no network of its
+    own yet, or none any more."""
     meta = pod["metadata"]
     spec = pod["spec"]
     status = pod.get("status") or {}

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies in the form that Felix gets: parsed once, with every selector on an endpoint's full
-labels.
+"""Policies in the form that Felix gets: parsed once, and every selector refers to an endpoint's
+full labels.
 
 An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its
-namespace's with the prefix ``pcns.`` and its service account's with ``pcsa.``. Thereby
-namespaceSelector and serviceAccountSelector become parts of a single selector
-(libcalico-go/lib/backend/syncersv1/updateprocessors). Selectors are composed as text in the form in
-which Calico composes them, because the names of rules and sets are derived from it. The policies of
-Kubernetes are first converted to Calico's: ``kubernetes_policy``, ``admin_policy``,
-``cluster_network_policy``.
+namespace's with the prefix ``pcns.`` and its service account's with ``pcsa.``. So namespaceSelector
+and serviceAccountSelector become parts of a single selector
+(libcalico-go/lib/backend/syncersv1/updateprocessors). Selectors are composed as the same text as in
+Calico, because the names of rules and sets are derived from this text. The policies of Kubernetes
+are first converted to Calico's, by ``kubernetes_policy`` and ``admin_policy``.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ Spec = Mapping[str, Any]
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be used; the message has the field and the reason."""
+    """A policy that cannot be used; the message names the field and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Numbers and names of ports at one side of a rule; any of them matches."""
+    """The port numbers and port names at one side of a rule, which are alternatives."""
 
     ranges: tuple[PortRange, ...] = ()
     names: tuple[str, ...] = ()
@@ -53,15 +52,15 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A side of a rule; every given criterion must hold. Networks may be of both IP versions."""
+    """A side of a rule; all given criteria must hold. Networks may be of either IP version."""
 
     nets: tuple[str, ...] = ()
     not_nets: tuple[str, ...] = ()
     selector: Selector | None = None
-    """Everything that selects endpoints, including a notSelector next to it."""
+    """The conjunction of everything that selects endpoints, including the notSelector."""
     not_selector: Selector | None = None
-    """Set only if nothing else selects endpoints: it then also matches peers that are no endpoints.
-    """
+    """The notSelector, set only if nothing else selects endpoints: it then also matches peers that
+    are no endpoints."""
     ports: Ports = Ports()
     not_ports: Ports = Ports()
     service: tuple[str, str] | None = None
@@ -79,7 +78,7 @@ class PolicyRule:
     """The name in lower case, or the number as text."""
     not_protocol: str | None = None
     icmp: tuple[int, int | None] | None = None
-    """(type, code or any)."""
+    """The ICMP type and code; None as code: any."""
     not_icmp: tuple[int, int | None] | None = None
     source: Peer = Peer()
     destination: Peer = Peer()
@@ -115,7 +114,8 @@ class Policy:
     ingress: tuple[PolicyRule, ...] = ()
     egress: tuple[PolicyRule, ...] = ()
     at_workloads: bool = True
-    """False: untracked (doNotTrack) or before DNAT (preDNAT), which is only for host endpoints."""
+    """False for an untracked policy (doNotTrack) or a policy before DNAT (preDNAT), which apply to
+    host endpoints only."""
     spec: Spec = field(default_factory=dict, compare=False, repr=False)
     """The policy in Calico's form."""
 
@@ -138,7 +138,7 @@ class Policy:
 
 
 def from_calico(obj: Obj) -> Policy | None:
-    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged
+    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or its staged form; None: a staged
     deletion, which has no effect.
 
     Raise PolicyError, SelectorError.
@@ -177,9 +177,8 @@ def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy
 
 
 def default_types(spec: Spec) -> frozenset[Direction]:
-    """Return a policy's directions: the given types, else the directions of its rules, else
-    ingress.
-    """
+    """Return a policy's directions: the given types; if there are none, the directions of its
+    rules; if it has no rules, ingress."""
     egress = bool(spec.get("egress"))
     implied = ["Ingress"] * bool(spec.get("ingress") or not egress) + ["Egress"] * egress
     return directions(spec.get("types") or implied)
@@ -252,14 +251,14 @@ def _appended(selector: str, other: str, prefix: str) -> str:
 
 
 def _prefixed(text: str, prefix: str) -> str:
-    """Return a selector on a namespace's or service account's own labels, as their endpoints carry
-    them."""
+    """Return a selector for a namespace's or service account's labels, with the prefix that these
+    labels have on endpoints."""
     return str(parse(text).renamed(lambda label: prefix + label))
 
 
 def rule_from(rule: Mapping[str, Any], namespace: str, where: str) -> PolicyRule:
-    """Return one rule of a Calico policy; ``where`` is for errors.  Raise PolicyError,
-    SelectorError."""
+    """Return one rule of a Calico policy; ``where``: the rule's place, for error messages. Raise
+    PolicyError, SelectorError."""
     action = str(rule["action"]).lower()
     if action not in {"allow", "deny", "pass", "log"}:
         raise PolicyError(
@@ -303,11 +302,12 @@ def _peer(peer: Mapping[str, Any], namespace: str, where: str) -> Peer:
 
 
 def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
-    """Return one side's selector and notSelector as texts on endpoint labels; empty: none.
+    """Return the selector and notSelector of a rule's side as texts that refer to endpoint labels;
+    empty: none.
 
     If anything else selects endpoints, a notSelector becomes part of that selector
     (felix/calc/rule_scanner.go combineMatchesIfPossible). In a NetworkPolicy this is always so,
-    since its namespace selects.
+    since the policy's namespace selects endpoints.
     """
     accounts = _accounts(peer.get("serviceAccounts") or {})
     given = _given(peer, "selector")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy as HNS rules by Felix on Windows, the rules that it leaves out, and the reasons.
+"""The HNS rules that Felix makes from a policy on Windows, the rules that Felix leaves out, and the
+reasons.
 
-From felix/dataplane/windows/policysets.  A rule that HNS cannot express is left out as a whole,
-with a warning: negated matches, named ports, ICMP types, Log, IPv6.  A rule that can match nothing
-is left out in silence: a set is empty, or networks and a set have no address in common.
+From felix/dataplane/windows/policysets. A rule that HNS cannot express is left out as a whole, with
+a warning: negated matches, named ports, ICMP types, Log, IPv6. A rule that can match nothing is
+left out without a warning: a set is empty, or networks and a set have no address in common.
 """
 
 import hashlib
@@ -20,9 +21,9 @@ from hybridlab.policy.release import Release
 ANY_PROTOCOL = 256
 ID_LENGTH = 16
 PER_RULE = 4000
-"""The maximum of addresses, or ports, of one HNS rule."""
+"""The maximum number of addresses, or of ports, in one HNS rule."""
 SKIPPED = "Skipped rule because it's not supported on Windows."
-"""The message that Felix logs."""
+"""The message that Felix logs for a rule that HNS cannot express."""
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "icmpv6": 58, "sctp": 132, "udplite": 136}
 
 Value = TypeVar("Value")
@@ -35,7 +36,7 @@ HnsAction = Literal["Allow", "Block", "Pass"]
 
 @dataclass(frozen=True)
 class HnsRule:
-    """A rule of a direction, before tiers are flattened. Empty networks and ports: any."""
+    """A rule for one direction, before tiers are flattened. Empty networks or ports mean any."""
 
     action: HnsAction
     protocol: int = ANY_PROTOCOL
@@ -49,12 +50,12 @@ class HnsRule:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A rule that became no HNS rule, with the reason."""
+    """A rule that Felix leaves out, with the reason."""
 
     where: str
     why: str
     warned: bool
-    """Felix reports it in its log."""
+    """True: Felix logs a warning about the rule."""
 
 
 _ACTIONS: dict[str, HnsAction] = {"allow": "Allow", "deny": "Block", "pass": "Pass"}
@@ -83,9 +84,9 @@ def unsupported(rule: PolicyRule) -> str:
 def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
     """Return the id of each rule; ``seed`` identifies their policy and direction.
 
-    Each is a hash of the rule and of all before it, like Felix' (felix/calc/rule_convert.go
-    fillInRuleIDs), but of Calico's text of the rule. Felix hashes a protocol buffer, whose bytes
-    nothing compares.
+    As in Felix, each id is a hash of the rule and of all rules before it
+    (felix/calc/rule_convert.go fillInRuleIDs). The hash is of Calico's text of the rules; Felix
+    hashes a protocol buffer, whose bytes nothing compares.
     """
     digest = hashlib.sha224(seed.encode()).hexdigest()
     found = []
@@ -98,9 +99,7 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
 
 
 def _left_out(rule: PolicyRule) -> str:
-    """Return the reason why a rule that Windows supports becomes no rule of HNS; empty if it
-    becomes rules.
-    """
+    """Return why a rule that HNS can express is left out; empty: it becomes HNS rules."""
     if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
         return ONLY_V6
     return "Log" if rule.action == "log" else ""
@@ -137,7 +136,7 @@ class PolicySets:
         return ids
 
     def _rule(self, rule: PolicyRule, direction: Direction) -> list[HnsRule] | str:
-        """Return the HNS rules of a rule, or why there are none."""
+        """Return the HNS rules of a rule, or the reason why there are none."""
         if why := unsupported(rule) or _left_out(rule):
             return why
         action = _ACTIONS[rule.action]
@@ -197,7 +196,8 @@ class PolicySets:
         )
 
     def _addresses(self, peer: Peer) -> Networks | None:
-        """Return the networks and sets of a peer together; empty: any, None: no address matches."""
+        """Return the members of a peer's sets, restricted to the peer's networks; without sets, its
+        networks. Empty: any address; None: no address matches."""
         nets = of_ipv4(peer.nets)
         found: list[str] = []
         sets = [SelectorSet(peer.selector).name] if peer.selector is not None else []

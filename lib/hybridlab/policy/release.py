@@ -67,7 +67,7 @@ class Release:
 
     @property
     def leaves_out_covered_members(self) -> bool:
-        """Return whether a set omits each member that another of its members covers."""
+        """Return whether an IP set omits each member that another member covers."""
         return numbers(self.version) >= (3, 32, 0)
 
     @property
@@ -91,8 +91,8 @@ class Release:
         )
 
     def policy_name(self, key: PolicyKey) -> str:
-        """Return the name that Felix gives a policy, without namespace and kind in releases that
-        store these in fields of their own."""
+        """Return the name that Felix gives a policy. In releases that store namespace and kind in
+        separate fields, the name contains neither."""
         if self.has_typed_names:
             return key.name
         staged = "staged:" if key.kind.startswith("Staged") else ""
@@ -100,7 +100,7 @@ class Release:
         return f"{place}{staged}{_tiered(key)}"
 
     def policy_id(self, key: PolicyKey) -> str:
-        """Return the beginning of a policy's rules in HNS, after ``policy-``."""
+        """Return the beginning of the ids of a policy's rules in HNS, after ``policy-``."""
         if not self.has_typed_names:
             return self.policy_name(key)
         return "/".join(filter(None, (key.kind, key.namespace, key.name)))
@@ -117,9 +117,8 @@ class Release:
 
 
 def _tiered(key: PolicyKey) -> str:
-    """Return a name with its tier in front: Kubernetes' policies have their own tier, Calico's
-    may omit the default tier.
-    """
+    """Return a policy's name with its tier in front. Kubernetes' policies have their own tier; the
+    names of Calico's policies may omit the default tier."""
     if key.kind in _KUBERNETES:
         return f"{_KUBERNETES[key.kind]}{key.name}"
     return key.name if key.name.startswith(_FORMATTED) or "." in key.name else f"default.{key.name}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of the data plane on Linux for resolved policies: all rules in their order.
+"""The data plane's program on Linux for an endpoint's policies: all rules in their order.
 
-A rule becomes one or more matches: numbers and names of ports are alternatives, which a single
+A rule becomes one or more matches: port numbers and port names are alternatives, which a single
 match cannot express. The Windows form of the same policies is in ``policy_sets``.
 """
 
@@ -19,7 +19,7 @@ _NAMED_PORT_PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp"}
 
 @dataclass(frozen=True)
 class TierPolicies:
-    """The policies of a tier that apply to an endpoint, in order, staged policies among them."""
+    """The policies of a tier that apply to an endpoint, in order, including staged policies."""
 
     name: str
     end: Literal["deny", "pass"]
@@ -52,7 +52,7 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the set of a port's name on one side of a rule, for any protocol if the rule has
+    """Return the IP set of a port name on one side of a rule, for any protocol if the rule names
     none."""
     protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)

@@ -2,10 +2,10 @@
 """The policies of each endpoint, and the members of each IP set: recomputed only if a change
 affects them.
 
-Felix's calculation graph. A single graph serves all nodes (Typha would send all of them the same
-data); a node's Felix subscribes to learn which of its endpoints, and which sets, it must program
-again. Endpoints are indexed by namespace and node, policies and sets by the only namespace that
-they apply to.
+This is Felix's calculation graph. A single graph serves all nodes, since Typha would send the same
+data to all nodes. A node's Felix subscribes: the graph then reports which of the node's endpoints,
+and which sets, Felix must program again. Endpoints are indexed by namespace and node. Policies and
+sets are indexed by their namespace if they apply to only one.
 """
 
 import math
@@ -205,7 +205,7 @@ class Graph:
                 self._refresh(self._pods[uid])
 
     def set_tier(self, name: str, tier: TierFacts | None) -> None:
-        """Add or update a tier; None: it is deleted, and its policies come last."""
+        """Add or update a tier; None: the tier is deleted, and its policies come last."""
         if tier is None:
             self._tiers.pop(name, None)
         elif self._tiers.get(name) == tier:
@@ -366,7 +366,7 @@ class Graph:
             self._subscribers[endpoint.node].rules_due(uid, policy.key)
 
     def _endpoints_about(self, *policies: Policy | None) -> list[tuple[str, Endpoint]]:
-        """Return the endpoints that any of these policies can select."""
+        """Return the endpoints that at least one of these policies can select."""
         confined = {_confined_to(policy) for policy in policies if policy}
         if None in confined:
             return list(self._endpoints.items())

@@ -33,15 +33,13 @@ class Selector:
         raise NotImplementedError
 
     def renamed(self, rename: Rename) -> Selector:
-        """Return the same selector on other label names (endpoints carry a namespace's labels
-        with a prefix).
-        """
+        """Return the same selector with other label names: endpoints carry a namespace's labels
+        with a prefix."""
         raise NotImplementedError
 
     def required(self) -> Iterator[tuple[str, str]]:
-        """Return (label, value) pairs without which nothing can match; used for an index, may be
-        incomplete.
-        """
+        """Yield (label, value) pairs without which nothing can match. They serve an index, and may
+        be incomplete."""
         return iter(())
 
 
@@ -248,8 +246,8 @@ class _Token:
 
 
 class _Tokens:
-    """Cuts a text as Calico's tokenizer does: letters are an operator only directly after a
-    label."""
+    """Splits a text into tokens as Calico's tokenizer does: a word is an operator only directly
+    after a label."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -2,7 +2,7 @@
 """The applets that labd registers for Windows; the first applet that runs imports PowerShell's
 interpreter.
 
-Every lab waits for labd's start, but not every lab has Windows pods.
+The import would delay the start of every lab, but not every lab has Windows pods.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hybridlab.runtime.applet import Applet, Files, HostProblem, Process
 
 _FELIX = ("calico-node.exe", "calico.exe")
-"""Names of Felix' process, up to v3.32 and since then."""
+"""The names of Felix' process: the first up to Calico v3.32, the second in later releases."""
 
 
 def applets() -> dict[str, Applet]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of cmdlets, and the binding of a call's arguments to them.
 
-A parameter is named in full or by its alias. Any other name is refused.
+A call names a parameter in full or by its alias; every other name is refused.
 """
 
 import re
@@ -64,7 +64,7 @@ class Given:
     """An argument of a call, with its value."""
 
     parameter: str
-    """Empty for a bare argument."""
+    """The parameter's name; empty for an argument without a name."""
     value: object
     word: str = ""
     """The argument as written."""
@@ -78,7 +78,7 @@ class Call:
     name: str
     """The cmdlet's own name, ``Invoke-WebRequest``."""
     typed: str
-    """The name as the script has it, ``iwr``: errors begin with it."""
+    """The name as the script writes it, ``iwr``; error messages begin with this name."""
     arguments: list[Given] = field(default_factory=list)
     bound: dict[str, object] = field(default_factory=dict)
     """The values by the parameter's name in lower case."""

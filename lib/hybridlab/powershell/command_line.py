@@ -29,8 +29,8 @@ from hybridlab.runtime.applet import Files, Process
 
 _SWITCHES = ("-nologo", "-noprofile", "-noninteractive")
 _VALUES = {"-executionpolicy": "bypass", "-outputformat": "text"}
-"""Accepted values of these options; Restricted and AllSigned forbid script files, XML changes all
-output."""
+"""The only accepted values of these options: other execution policies may forbid script files
+(Restricted, AllSigned), and XML changes all output."""
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -98,8 +98,8 @@ async def run(process: Process) -> int:
         ArithmeticError,
         RecursionError,
     ) as error:
-        # a defect of this emulation: the script ends as with every missing feature, and the lab
-        # continues
+        # A defect of this emulation: end the script as for a missing feature, and let the lab
+        # continue.
         words = f"this script ({type(error).__name__} in the lab's PowerShell: {error})"
         await process.stderr.write(f"not emulated: {words}\n".encode())
         return 1
@@ -131,7 +131,7 @@ async def _file(process: Process, path: str, arguments: list[str]) -> int:
         raise NotEmulated(f"the answer to a script file that is not there, {path}") from None
     if not recorded.speaks_protocol(content):
         raise NotEmulated(f"the script file {path}, which is no probe program")
-    # a probe program that can run as a process never comes here
+    # a probe program that can run as a process never gets here
     if "powershell" in process.settings:
         raise NotEmulated(f"the probe program {path} from inside another program")
     return await run_probe_program(process, path, content, arguments)

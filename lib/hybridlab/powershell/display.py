@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Out-Default: print the objects that leave the script, as a host without a console does."""
+"""Out-Default, which prints the objects that leave the script, as a host without a console does."""
 
 from collections.abc import Awaitable, Callable
 
@@ -21,7 +21,7 @@ class Display:
     async def show(self, value: object) -> None:
         """Print an object, or nothing for null.
 
-        Raise NotEmulated if the object's view is not known.
+        Raise NotEmulated if it is not known how PowerShell shows the object.
         """
         if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
             raise NotEmulated("showing a table")

@@ -72,8 +72,8 @@ _SOCKET_ERRORS = {
 
 
 def _aggregate(words: str, error: BaseException) -> NetObject | None:
-    """Return the AggregateException around a SocketException; None: the code of ``error`` is not
-    known."""
+    """Return the AggregateException that contains the SocketException for ``error``; None if its
+    error number is not in the table."""
     number = error.errno if isinstance(error, OSError) else None
     if number not in _SOCKET_ERRORS:
         return None

@@ -21,10 +21,11 @@ from hybridlab.powershell.syntax import Node, NotEmulated
 from hybridlab.runtime.applet import Process
 
 _CONSTANT = frozenset(("true", "false", "null", "_", "lastexitcode", "executioncontext"))
-"""Variables to which a script cannot assign, or only with an effect that is not emulated."""
+"""Variables to which a script cannot assign, or to which an assignment has an effect that is not
+emulated."""
 _HOLE = re.compile(r"\{(\d+)(:x4)?\}")
 _PREFERENCE = "preference"
-"""The endings of the names of variables that change the behaviour of commands; only
+"""The ending of the names of variables that change the behaviour of commands; of these, only
 ``$ErrorActionPreference`` is emulated."""
 
 
@@ -69,7 +70,7 @@ class Evaluation(ABC):
     def variable(self, node: s.Variable) -> object:
         """Return a variable's value.
 
-        An unset environment variable is null, and their names ignore case.
+        An unset environment variable is null. The names of environment variables ignore case.
         """
         if node.environment:
             return next((v for k, v in self.process.env.items() if k.lower() == node.name), None)
@@ -118,7 +119,7 @@ class Evaluation(ABC):
     def output_of(self, node: Node, value: object) -> list[object]:
         """Return the output of an expression that is a statement or begins a pipeline.
 
-        Null counts as output where PowerShell treats it as a value.
+        Null is output only where PowerShell treats it as a value.
         """
         if value is not None:
             return enumerate_value(value)
@@ -180,7 +181,8 @@ class Evaluation(ABC):
         return await static(self, name.lower(), arguments)  # type: ignore[arg-type]
 
     def property(self, owner: object, name: str) -> object:
-        """Return a property's value. If an array lacks the property, return it for each element."""
+        """Return a property's value. If an array lacks the property, return the values of its
+        elements' property."""
         key = name.lower()
         match owner:
             case None:

@@ -8,7 +8,7 @@ from hybridlab.powershell.objects import NetObject
 from hybridlab.powershell.syntax import Node
 
 WIDTH = 80
-"""The line width in columns of a host whose output is no console."""
+"""The line width, in columns, of a PowerShell host without a console."""
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class Fault(Exception):
     stops: bool = False
     """True if the error ends the script because the preference is Stop."""
     details: str = ""
-    """The text in place of the exception's message."""
+    """The text that replaces the exception's message; empty: none."""
     inner: NetObject | None = None
     """The exception within the exception; None: it is not known."""
 

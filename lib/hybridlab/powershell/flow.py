@@ -11,7 +11,8 @@ class Exit(Exception):
 
 
 class Enough(Exception):
-    """The signal of a stage, such as ``Select-Object -First``, that needs no more objects."""
+    """The signal of a pipeline stage, such as ``Select-Object -First``, that it needs no more
+    objects."""
 
     def __init__(self, stage: object) -> None:
         super().__init__()

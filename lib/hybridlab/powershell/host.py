@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cmdlets that read or change a Windows host.
 
-They work in HostProcess containers only. In any other container they end with ``not emulated``, as
-for every cmdlet that the lab lacks.
+They work in HostProcess containers only. In any other container they end with ``not emulated``,
+like every cmdlet that the lab lacks.
 """
 
 import re
@@ -31,7 +31,7 @@ KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
 _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
-"""Errors of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
+"""The output of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
 
 
 async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
@@ -154,7 +154,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     kind = call.text("classname")
     wanted = call.text("filter")
     if kind.lower() == "win32_operatingsystem" and not wanted:
-        await ask(shell, call, "services")  # only hosts have them
+        await ask(shell, call, "services")  # raises NotEmulated in other containers
         zone = {"CurrentTimeZone": 0}
         return [NetObject("Microsoft.Management.Infrastructure.CimInstance", zone, table=True)]
     if kind.lower() == "win32_quickfixengineering" and not wanted:
@@ -174,7 +174,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
 
 
 class _CalicoProgram(Stage):
-    """Calico's program on the host; it can only print its version."""
+    """Calico's program on the host, of which only the printing of its version is emulated."""
 
     async def alone(self) -> None:
         if [given.word for given in self.call.arguments] != ["-v"]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interpreter: statements, control flow, and the scope of errors.
 
-A statement's output goes to its ``emit`` at once, so that nothing is lost if an error or a limit
-ends the statement. The innermost list of statements reports an error and continues, unless a
-``try`` is around it (about_Try_Catch_Finally).
+A statement passes each object of its output to ``emit`` at once, so that nothing is lost if an
+error or a limit ends the statement. The innermost list of statements reports an error and
+continues, unless a ``try`` encloses the list (about_Try_Catch_Finally).
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Interpreter(Evaluation):
             await self._display.finish()
 
     async def host(self, text: str) -> None:
-        """Print a text on the host, which is standard output here."""
+        """Print a text on PowerShell's host, which is standard output here."""
         await self.process.stdout.write(text.encode("utf-8", "replace"))
 
     async def report(self, fault: Fault) -> None:
@@ -77,7 +77,7 @@ class Interpreter(Evaluation):
     async def _ended(self, fault: Fault, statement: Node) -> None:
         """Report an error that ended a statement.
 
-        Raise the error again if it ends more than the statement.
+        Raise the error again if it ends more than this statement.
         """
         fault.at = fault.at or statement
         self.succeeded = False
@@ -143,7 +143,7 @@ class Interpreter(Evaluation):
                     await self.run_block(node.otherwise, emit)
             case s.While():
                 while truth(await self.value(node.condition)):
-                    await asyncio.sleep(0)  # other containers run between two turns
+                    await asyncio.sleep(0)  # other containers run between the loop's turns
                     await self.run_block(node.body, emit)
             case s.ForEach():
                 for item in enumerate_value(await self.value(node.items)):

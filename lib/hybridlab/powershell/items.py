@@ -18,7 +18,7 @@ _SYSTEM = re.compile(
     r"([a-z]:)?[\\/]*((windows|users|program files|programdata|inetpub|license)\b.*)?|\.+",
     re.IGNORECASE,
 )
-"""Folders that every Windows image has, although the lab stores no file of them."""
+"""Folders that every Windows image has, although the lab stores no files in them."""
 
 
 def get_content(shell: Shell, call: Call, path: str) -> list[object]:

@@ -12,7 +12,7 @@ from hybridlab.powershell.shell import Library, Shell, Stage
 from hybridlab.powershell.syntax import NotEmulated
 
 JSON_DEPTH = 2
-"""The depth of ConvertTo-Json by default."""
+"""The default of ConvertTo-Json's parameter Depth."""
 _LARGEST_DEPTH = 100
 _BY_NUMBER = re.compile("[<>&'\x7f\x85\u2028\u2029]")
 """Characters that 5.1 writes as escape numbers although JSON does not require it."""
@@ -27,7 +27,7 @@ class _Json:
     def plain(self, value: object, depth: int) -> Any:
         """Return a value for JSON.
 
-        Below ``depth`` levels, objects become texts, as in ConvertTo-Json.
+        Objects more than ``depth`` levels down become texts, as in ConvertTo-Json.
         """
         match value:
             case None | bool() | int():
@@ -57,7 +57,7 @@ class _Json:
     def _lines(self, value: Any, column: int) -> list[str]:
         """Return the lines of a value.
 
-        They are indented by four columns from the opening bracket, with two blanks after each
+        Lines are indented by four columns from the opening bracket, and two blanks follow each
         colon.
         """
         if not isinstance(value, (dict, list)):
@@ -82,7 +82,7 @@ class _Json:
 class _ConvertToJson(Stage):
     """A stage that prints its objects as a single document.
 
-    Several objects are an array. Without an object it prints nothing.
+    Several objects become an array. Without any object the stage prints nothing.
     """
 
     def __init__(self, shell: Shell, call: Call) -> None:

@@ -2,8 +2,8 @@
 """PowerShell values: their Python types, their texts, and objects with members.
 
 ``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) are used directly.
-The classes here are all other values. Fractional numbers are not emulated. Member names ignore
-case.
+The classes of this module represent all other values. Fractional numbers are not emulated. Member
+names ignore case.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class HashTable:
     def __init__(self) -> None:
         self._entries: dict[object, tuple[object, object]] = {}
         self.ordered = False
-        """Created as ``[ordered]@{}``: its keys are listed in the order in which they were added.
-        """
+        """True if the table was created as ``[ordered]@{}``: its keys are listed in the order in
+        which they were added."""
 
     @staticmethod
     def _fold(key: object) -> object:
@@ -97,7 +97,7 @@ class NetObject:
         self.shown = shown
         """Property names of the default list view."""
         self.table = table
-        """Its default view is a table, which is not emulated."""
+        """True if the object's default view is a table, which is not emulated."""
         self.properties: dict[str, object] = {}
         self.methods: dict[str, Callable[..., object]] = {}
         self._names: dict[str, str] = {}
@@ -112,7 +112,7 @@ class NetObject:
 
     @property
     def custom(self) -> bool:
-        """Return true if the object has only these properties and any other is null."""
+        """Return whether this is a custom object: every property that it does not have is null."""
         return self.type_name in (CUSTOM_OBJECT, SELECTED)
 
     def put(self, name: str, value: object) -> None:
@@ -123,8 +123,8 @@ class NetObject:
     def get(self, name: str) -> object:
         """Return a property's value.
 
-        If it is missing, return null for a custom object and raise NotEmulated for any
-        other.
+        If the property is missing, return null for a custom object, and raise NotEmulated for any
+        other object.
         """
         known = self._names.get(name.lower())
         if known is None:
@@ -142,7 +142,7 @@ class NetObject:
         return self.get(name)
 
     def words(self) -> str:
-        """Return the object's text. Raise NotEmulated if it is not known."""
+        """Return the object's text. Raise NotEmulated if the text is not known."""
         if self.text is not None:
             return self.text
         if self.custom:

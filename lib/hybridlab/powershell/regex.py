@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-""".NET's regular expressions, if they mean the same in Python.
+""".NET's regular expressions that mean the same in Python.
 
-Others are refused, and the error quotes them.
+Other expressions are refused, and the error quotes them.
 """
 
 import re
@@ -15,7 +15,8 @@ _SAME = re.compile(
     r"|(?:[*+?]|\{\d+(?:,\d*)?\})\??(?![*+?])|[^\\\[\](){}*+?]|\))*",
     re.DOTALL,
 )
-"""Syntax that has the same meaning in both: escapes, sets, groups, quantifiers and letters."""
+"""Syntax that has the same meaning in .NET and Python: escapes, sets, groups, quantifiers and
+letters."""
 
 
 @lru_cache(maxsize=256)

@@ -36,7 +36,7 @@ async def get_item_property(shell: Shell, call: Call) -> list[object]:
 
 async def get_culture(shell: Shell, call: Call) -> list[object]:
     """Return the host's culture. The lab's hosts are installed in English."""
-    await ask(shell, call, "services")  # only a host has it
+    await ask(shell, call, "services")  # raises NotEmulated in other containers
     values = {"LCID": 1033, "Name": "en-US", "DisplayName": "English (United States)"}
     return [NetObject("System.Globalization.CultureInfo", values, text="en-US", table=True)]
 

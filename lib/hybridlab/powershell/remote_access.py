@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cmdlets of the module RemoteAccess that list a Windows host's BGP state as CIM objects.
 
-Their properties are among those of Microsoft's reference. On a network without BGP the host lacks
-the module, and PowerShell reports the cmdlets as unknown names.
+All properties of these objects are in Microsoft's reference. On a network without BGP the host
+lacks the module, and PowerShell reports the cmdlets as unknown names.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,8 +17,8 @@ from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import HostProblem
 
 CLASSES = ("BgpRouter", "BgpPeer", "BgpCustomRoute", "BgpRouteInformation")
-"""The CIM classes of the objects; a cmdlet lists each, such as ``Get-BgpRouter``. None of these
-cmdlets takes a parameter here."""
+"""The CIM classes of the objects. Each class has a cmdlet that lists its objects, such as
+``Get-BgpRouter``. The lab emulates no parameter of these cmdlets."""
 
 
 def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:

@@ -62,13 +62,14 @@ async def drop(value: object) -> None:
 
 
 class Stage:
-    """A command of a pipeline. It takes objects singly and passes its results on at once."""
+    """A command of a pipeline. It receives one object at a time, and passes its results on at
+    once."""
 
     def __init__(self, shell: Shell, call: Call) -> None:
         self.shell = shell
         self.call = call
         self.emit: Emit = drop
-        """The receiver of its output."""
+        """The receiver of the stage's output."""
         self.failed = False
         """True if a program ended with an exit status other than 0."""
 
@@ -89,8 +90,8 @@ class Stage:
 
 Make = Callable[[Shell, Call], Stage]
 Type = Callable[[Shell, str, "list[object] | None"], Awaitable[object]]
-"""A static member: its function gets its name in lower case, and the arguments of a call (None: a
-property)."""
+"""The function of a type's static members: it receives a member's name in lower case, and the
+arguments of a call (None: the member is read as a property)."""
 Constructor = Callable[[Shell], object]
 """The constructor that New-Object calls."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages that are made from a function without pipeline input."""
+"""Pipeline stages that are made from a function, for cmdlets without pipeline input."""
 
 from collections.abc import Awaitable, Callable
 

@@ -142,7 +142,8 @@ def _response(response: http.Response) -> NetObject:
 
 
 def _elements(body: str, name: str, tag: str) -> object:
-    """Return an empty list of elements. Raise NotEmulated for a page that has such elements."""
+    """Return the empty list of a page's elements. Raise NotEmulated if the page has such
+    elements."""
     if not re.search(rf"<{tag}\b", body, re.IGNORECASE):
         return []
 

@@ -23,14 +23,14 @@ OPEN_LIMIT = 4000
 BEGINS = 20
 """The maximum number of attempts that are started between two checks of the sockets."""
 TOGETHER = 0.002
-"""s. Results that end within this time share a line: one cycle of the program's loop takes about so
-long."""
+"""s. Results of attempts that end within this time share a line: one cycle of the program's loop
+takes about as long."""
 BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Lines:
-    """The common part of both agents: the lines of the protocol in both directions, and how long
-    the program runs."""
+    """The common part of both agents: the lines of the protocol in both directions, and the
+    decision when the program ends."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         self.process = process
@@ -39,7 +39,7 @@ class Lines:
         self.idle = idle
         self.begin = self.last_line = time.monotonic()
         self.over = ""
-        """The reason for which the program ends, once it ends."""
+        """The reason for which the program ends; empty until it has to end."""
         self._out = asyncio.Queue[bytes | None]()
         self._changed = asyncio.Event()
         """Set when the program may have to end."""
@@ -50,11 +50,13 @@ class Lines:
         return {}
 
     def open(self) -> int:
-        """Return the number of attempts under way or waiting, or of open ends of streams."""
+        """Return the number of attempts that are under way or waiting, or of open ends of
+        streams."""
         raise NotImplementedError
 
     def under_way(self) -> bool:
-        """Return whether a batch is under way: the program does not end before it is finished."""
+        """Return whether a batch is under way: the program does not end before its batches are
+        finished."""
         return False
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
@@ -180,7 +182,7 @@ class Batch:
 
 
 class Agent(Lines):
-    """An agent for attempts under way."""
+    """The matrix agent with its attempts."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
@@ -278,7 +280,7 @@ class Agent(Lines):
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        # attempts that were cancelled before their tasks ran for the first time
+        # attempts that were cancelled before their tasks had begun
         never = list(batch.running.values())
         self._running -= len(never)
         never += [

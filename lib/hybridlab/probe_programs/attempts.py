@@ -28,17 +28,18 @@ from hybridlab.runtime.applets.refusals import heard_late
 BODY_LIMIT = 65536
 """bytes. The part of a body that a result contains."""
 KEEP_LIMIT = 4 * BODY_LIMIT
-"""bytes. The part of an HTTP answer that is stored, headers included; the rest is only counted."""
+"""bytes. The part of an HTTP answer that is stored, headers included; further bytes are only
+counted."""
 IP_MTU_DISCOVER = 10
 IP_PMTUDISC_DO = 2
-"""A constant of Linux that Python 3.11 does not define: never fragment, refuse packets that are too
-large."""
+"""A constant of Linux that Python 3.11 does not define. It means: never fragment packets, and
+refuse packets that are too large."""
 PATIENCE = 10
 """An attempt that makes progress ends after this many times its give-up time."""
 SECOND_LOOK = 0.03
-"""s. An answer counts as missing only this long after its absence was first noticed."""
+"""s. An answer counts as missing only if it is also missing this long after the first check."""
 TOGETHER = 0.01
-"""s. Second checks are made at multiples of this time, so that a single line has many results."""
+"""s. Second checks are made at multiples of this time, so that many results share a line."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
@@ -76,8 +77,8 @@ class Expired(Exception):
 _FIRST = 49152
 _COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
-"""The ports of datagram sockets, in turn: a port that is reused too soon would belong to a flow
-that firewalls still store."""
+"""The ports of datagram sockets, in turn: packets from a port that is reused too soon would belong
+to a flow that firewalls still store."""
 
 
 class Attempt:
@@ -118,8 +119,8 @@ class Attempt:
         return self.out
 
     def elapsed(self) -> float:
-        """Return the milliseconds since its first packet; if no packet was sent, since its turn
-        began."""
+        """Return the milliseconds since the attempt's first packet; if it sent no packet, since its
+        turn began."""
         return round(
             (time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3
         )
@@ -200,7 +201,7 @@ class Attempt:
     async def resolve(
         self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None
     ) -> list[str]:
-        """Return the answers to a query. End the attempt if there are none."""
+        """Return the answers to a query. End the attempt if there are no answers."""
         servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
         names = dns.candidates(query, record, None if server else self.net.searches)
         if not servers:
@@ -219,7 +220,7 @@ class Attempt:
                 if answer.code == 0 and answer.records:
                     self.out["name"] = name
                     return list(answer.records)
-                # NOERROR: the name exists, with other records
+                # NOERROR: the name exists, but only with other records
                 rcode = rcode if answer.code else "NOERROR"
                 break  # this server's answer is final
             last_problem = problem or last_problem
@@ -281,10 +282,11 @@ class Attempt:
 
 
 class TwoLooks:
-    """A time-out of a block: it raises Expired if the block has not ended after so many seconds and
-    a second check.
+    """A time-out for a ``with`` block: it raises Expired if the block has not ended after the given
+    seconds and a second check.
 
-    Data that came while this program had no processor is read only after the first check.
+    The second check is needed because data that arrived while this program had no processor is read
+    only after the first check.
     """
 
     __slots__ = ("_expired", "_handle", "_task", "_within")
@@ -373,8 +375,8 @@ def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
     """Store the status, identity headers and body of an answer in the result; ``size``: all bytes
     that arrived.
 
-    Return the missing part as a text, empty if the answer has its stated length, None if it states
-    no length.
+    Return a text about the missing part; empty if the answer has its stated length, None if it
+    states no length.
     """
     end = re.search(rb"\r?\n\r?\n", data)
     head = data[: end.end() if end else len(data)].decode("latin-1")

@@ -50,7 +50,7 @@ def candidates(query: str, record: str, suffixes: Sequence[str] | None) -> list[
     """Return the names that Windows queries: a name with a dot as it is, a name without a dot
     with each suffix.
 
-    ``suffixes`` None: a server was given, and every name is queried as it is.
+    If ``suffixes`` is None, a server was given, and every name is queried as it is.
     """
     if record == "PTR":
         return [
@@ -114,7 +114,7 @@ def _records(data: bytes, at: int, wanted: int) -> list[str]:
 
 
 def _text(data: bytes, at: int, kind: int) -> str:
-    """Return a record that reaches to the end of ``data``."""
+    """Return the text of a record that reaches to the end of ``data``."""
     own = data[at:]
     if kind == RECORDS["A"]:
         return str(ipaddress.IPv4Address(own))

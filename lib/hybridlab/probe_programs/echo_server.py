@@ -19,12 +19,12 @@ LONG_BODY = 16 << 20
 """bytes. A longer body is not echoed."""
 LONG_DATAGRAM = 512
 SHORT_ANSWER = b"?"
-"""Requests that begin with one of these texts are answered with the identity line alone."""
+"""The answer to a datagram that begins with this text contains only the identity line."""
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end: its socket may only be closed when no task waits for it,
-    since otherwise the next socket with the same descriptor would receive nothing."""
+    """Cancel a task and wait for its end. A socket may be closed only when no task waits for it;
+    otherwise the next socket with the same descriptor would receive nothing."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -119,8 +119,8 @@ class EchoServer:
                 await loop.sock_sendto(sock, answer, peer)
 
     def _own_address(self, client: str) -> str:
-        """Return the pod's address that communicates with this client: Get-OwnAddress of
-        echo-server.ps1."""
+        """Return the address with which the pod communicates with this client, as Get-OwnAddress of
+        echo-server.ps1 does."""
         return client if ipaddress.IPv4Address(client).is_loopback else self.process.net.address
 
     def _identity(self, client: tuple[str, int], server: tuple[str, int]) -> bytes:

@@ -14,7 +14,7 @@ DEFAULTS: Mapping[str, Any] = {
     "path": "/", "send": "probe", "payload": 0, "whole": False, "from_port": 0, "record": "A", "over": "udp",
 }  # fmt: skip
 NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
-"""The server of a DNS attempt that has none of its own: the pod's own DNS server."""
+"""The server of a DNS attempt that names no server, which means the pod's own DNS server."""
 
 
 def _whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
@@ -67,8 +67,8 @@ check in words."""
 
 
 def checked(attempts: Any) -> list[dict[str, Any]]:
-    """Return a batch's attempts with defaults for their missing fields. Raise ValueError, with
-    attempt and field in the message."""
+    """Return a batch's attempts with defaults for their missing fields. Raise ValueError; the
+    message names the attempt and the field."""
     if not isinstance(attempts, list):
         raise ValueError("attempts must be a list")
     found = list[dict[str, Any]]()

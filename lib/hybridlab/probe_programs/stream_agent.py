@@ -27,7 +27,7 @@ class StreamAgent(Lines):
         self.ends: list[End] = []
         self.listeners: dict[int, Listener] = {}
         self.watched: set[str | None] = set()
-        """Names of streams with events to report; None: all."""
+        """Names of the streams whose events are reported; None stands for all streams."""
         self._opening: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:

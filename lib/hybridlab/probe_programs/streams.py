@@ -2,7 +2,7 @@
 """Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets created in
 the pod.
 
-Each end is a task that reads; a second task sends heartbeats and detects silence.
+Each end has three tasks: one reads, one sends heartbeats, and one detects silence.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ KEPT = 200
 LINE_LIMIT = 4096
 """bytes. A longer line does not belong to the protocol."""
 STRANGERS = 512
-"""The maximum number of accepted connections that have sent nothing yet; above it, the oldest is
-reset."""
+"""The maximum number of accepted connections that have sent nothing yet; beyond it, the oldest
+connection is reset."""
 TICK = 0.01
 """s. The interval of checks for interruptions of streams."""
 
@@ -31,7 +31,7 @@ Clock = Callable[[], float]
 """Returns the milliseconds since the agent started."""
 Event = dict[str, Any]
 Tell = Callable[["End", Event], None]
-"""Called with each event of an end when it happens."""
+"""Called with each event of a stream's end when it happens."""
 
 
 class Over(Exception):
@@ -50,7 +50,7 @@ class Lines:
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.reset = False
-        """Close the connection by a RST."""
+        """True: the connection is closed by a RST."""
         self._rest = b""
 
     async def say(self, text: str) -> None:
@@ -266,7 +266,7 @@ class Opened(End):
         self.give_up = float(job["give_up_ms"]) / 1000
         self.settings = settings
         self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        """The stream's state when it was open, or had failed."""
+        """The stream's state, once the stream is open or has failed."""
         self.interrupted_at: float | None = None
         self.recovered: float | None = None
         self.tries = 0
@@ -405,7 +405,7 @@ class Listener:
             self._tasks.add(task)
             self._strangers[task] = lines
             task.add_done_callback(self._gone)
-            # let the task begin first: a task that is cancelled before it began closes nothing
+            # let the task begin: a task that is cancelled before its begin would close nothing
             await asyncio.sleep(0)
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))
@@ -443,7 +443,7 @@ class Listener:
 
 
 def _lost(error: OSError) -> Over:
-    """Return how an open connection ended. Without RST and FIN, the operating system at this end
-    aborted it."""
+    """Return how an open connection ended. If neither a RST nor a FIN arrived, the operating system
+    at this end aborted it."""
     verdict, detail = winsock(error)
     return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a profile's values that are well-formed but impossible; errors give the line."""
+"""Checks for values of a profile that are well-formed but impossible; errors name the line."""
 
 import dataclasses
 import ipaddress
@@ -15,16 +15,16 @@ TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
 VERSION = re.compile(r"^v\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?$")
 POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
 MOST_NODES = 250
-"""The maximum number of nodes. Measured (docs/lab.md): ready in 14 s, and the suite runs on it;
-labs with up to 400 were started but not tested."""
+"""The maximum number of nodes. Measured (docs/lab.md): a lab of this size is ready in 14 s, and the
+suite runs on it. Labs with up to 400 nodes were started but not tested."""
 SERVICE_ADDRESSES = 32
 """The minimum number of Service addresses: the cluster's own Services have the first and the tenth
-address; the rest is for the user's."""
+address; the others are for the user's Services."""
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used; the message starts with its place (file and line, or
-    ``--set``)."""
+    """A profile that cannot be used; the message starts with the place of the error (file and line,
+    or ``--set``)."""
 
 
 class Where:
@@ -238,8 +238,8 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
 
 
 def node_names(group: NodeGroup) -> list[str]:
-    """Return the names of a group's machines: the group's own for a single machine, else numbered
-    from 1."""
+    """Return the names of a group's machines: the group's own name for a single machine, otherwise
+    numbered names from 1 on."""
     return (
         [group.name]
         if group.count == 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles from YAML: typed, checked, and refused with file and line if they are invalid.
 
-This module converts values and refuses impossible ones; ``model`` documents what they mean.
+This module converts values and refuses impossible ones; ``model`` documents what the values mean.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
-    """Return the profile of that name, or in that file, with ``KEY=VALUE`` overrides.  Raise
+    """Return the profile with this name, or in this file, with ``KEY=VALUE`` overrides. Raise
     ProfileError."""
     if name_or_path.casefold() in names():
         name_or_path = name_or_path.casefold()
@@ -194,8 +194,8 @@ def _build(shape: Any, value: Any, place: _Place) -> Any:
 
 
 def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
-    """Return ``value`` as a scalar; a number is accepted as text, and true and false are no
-    numbers."""
+    """Return ``value`` as a scalar. A number is accepted where text is expected; true and false are
+    not accepted as numbers."""
     if type(value) in (int, float) and shape is str:
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):

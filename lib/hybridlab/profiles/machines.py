@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each machine of a profile: name, underlay address, build; and the cluster's well-known addresses.
 
-Values on which several components (nodes, data plane, Calico, DNS) must agree, and that follow from
-the profile alone, are computed only here.
+Only this module computes values that follow from the profile alone, and on which several components
+(nodes, data plane, Calico, DNS) must agree.
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ FIRST_HOST = 10
 the fabric."""
 
 MAX_NAMESERVERS = 3
-"""The maximum number of nameservers of a resolver; a kubelet omits further ones."""
+"""The maximum number of nameservers of a resolver; a kubelet omits further nameservers."""
 _HOSTS_HEAD = (
     "# Kubernetes-managed hosts file.",
     "127.0.0.1\tlocalhost",
@@ -97,7 +97,7 @@ def enables_dsr(profile: Profile, machine: Machine) -> bool:
 
 
 def control_plane(profile: Profile) -> Machine:
-    """Return the first control-plane machine: the reported place of the API server and etcd."""
+    """Return the first control-plane machine, on which API server and etcd appear to run."""
     return next(machine for machine in machines(profile) if machine.group.control_plane)
 
 
@@ -122,9 +122,9 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
     """Return the settings of a pod's resolver, from ``dnsPolicy`` and ``dnsConfig``, as a kubelet
     does (network/dns/dns.go).
 
-    The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the
-    host network, which means the same) gives the pod only the content of its ``dnsConfig``, which
-    may be empty.
+    The lab has no resolver outside the cluster. Policy ``Default`` (and ``ClusterFirst`` on the
+    host network, which means the same) therefore gives the pod only the content of its
+    ``dnsConfig``, which may be empty.
     """
     spec = pod["spec"]
     policy = spec.get("dnsPolicy", "ClusterFirst")
@@ -157,8 +157,8 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
 
 
 def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str = "") -> str:
-    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: the node,
-    if the pod uses its host network."""
+    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: the node's
+    name, if the pod uses the host network."""
     spec: Mapping[str, Any] = pod["spec"]
     name = node or spec.get("hostname") or pod["metadata"]["name"]
     below = (

@@ -59,8 +59,8 @@ class CalicoSettings:
 
     version: str = "v3.31.2"
     windows_version: str = ""
-    """Calico's version on Windows nodes, if it differs: the images of AKS contain their own
-    version; empty: the same version."""
+    """Calico's version on Windows nodes, if it differs from the version on Linux nodes: the images
+    of AKS contain their own version. Empty: the same version."""
     install: Literal["operator", "manifest", "services", "agent", "platform"] = "operator"
     """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services
     CalicoFelix and CalicoNode, without a pod (by hand, AKS). agent: by the operator on Linux, and
@@ -68,9 +68,9 @@ class CalicoSettings:
     services on Windows, and on Linux an operator that does not know of the Windows nodes (AKS'
     add-on)."""
     v3_api: bool = True
-    """projectcalico.org/v3 is served (the aggregated API server is installed)."""
+    """True: projectcalico.org/v3 is served (the aggregated API server is installed)."""
     crd_v1_api: bool = True
-    """crd.projectcalico.org/v1 is served."""
+    """True: crd.projectcalico.org/v1 is served."""
     defects: CalicoDefects = CalicoDefects()
 
     def on(self, os: OS) -> str:
@@ -89,8 +89,8 @@ class PlaneSettings:
     kind: str
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
-        """Return a field that is well-formed but impossible, and the reason; an empty name: the
-        whole plane."""
+        """Return the name of a field whose value is well-formed but impossible, and the reason. An
+        empty name means the whole plane; None: every value is possible."""
         return None
 
 
@@ -99,15 +99,15 @@ class Network:
     """Pod and service networking."""
 
     plane: PlaneSettings
-    """``kind`` first, then the settings of that kind of plane."""
+    """The plane's ``kind``, and the settings of that kind of plane."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     ipam: Literal["calico-ipam", "host-local", "platform"] = "calico-ipam"
     """The source of pods' addresses: blocks of Calico, the node's podCIDR, or the platform, which
     reserves a /24 for each node and leaves podCIDR empty."""
     pools: tuple[str, ...] = ()
-    """Further enabled pools, each a CIDR, from which pods get addresses if they request the pool.
-    """
+    """Further enabled pools, each a CIDR. A pod gets an address of such a pool only if it requests
+    the pool."""
     service_cidr: str = "10.96.0.0/12"
     node_cidr: str = "10.0.0.0/24"
     underlay_mtu: int = 1500
@@ -142,7 +142,7 @@ class KubeProxy:
 
     @property
     def on_host(self) -> bool:
-        """Return whether Windows nodes run it without a pod."""
+        """Return whether Windows nodes run kube-proxy without a pod."""
         return self.windows in {"service", "configuration"}
 
 
@@ -151,8 +151,8 @@ class Windows:
     """Behaviour of Windows nodes that neither documents nor reports from real clusters decide."""
 
     reset: Literal["remote", "both"] = "remote"
-    """The endpoint that receives the RST when an endpoint's ACL list is replaced. remote: only the
-    peer, the pod's own socket stalls (calico#10199); both: the pod's own socket as well."""
+    """The endpoint that receives the RST when a pod's ACL list is replaced. remote: only the peer,
+    and the pod's own socket stalls (calico#10199). both: the pod's own socket as well."""
     cni_config_dir: str = "/etc/cni/net.d"
     """Folder of the CNI configuration on Windows nodes, in the form of
     ``windowsNodes.cniConfigDir`` and ``CNI_NET_DIR``. EKS: /Program Files/Amazon/EKS/cni/config;
@@ -163,8 +163,8 @@ class Windows:
     differs from the VSID of their HNS networks (deduced: nobody has reported it)."""
     probe_open_limit: int = 4000
     """The maximum number of simultaneous attempts of the emulated probe agent, which its hello
-    reports (docs/probe-protocol.md): that of the program, or less if a pod may open fewer sockets.
-    """
+    reports (docs/probe-protocol.md): the limit of the program, or less if a pod may open fewer
+    sockets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,19 +177,19 @@ class Timing:
     """The delay that is added to every exec before its command starts."""
     powershell_start_ms: int = 0
     windows_refused_ms: int = 1000 * assumed.value("refused-late")
-    """The delay after which programs of Windows pods learn that a TCP connection was refused. On
-    real nodes 1000 to 3000: after a reset Winsock repeats its SYN every 500 ms before it reports
-    the refusal (Microsoft KB175523)."""
+    """The delay after which programs of Windows pods are notified that a TCP connection was
+    refused. On real nodes 1000 to 3000: after a reset Winsock repeats its SYN every 500 ms before
+    it reports the refusal (Microsoft KB175523)."""
     node_unknown_ms: int = 1500
-    """How long a node's kubelet is silent before the node is Ready Unknown and tainted. On real
-    clusters 50,000 (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes
-    1.32)."""
+    """The time for which a node's kubelet is silent before the node's condition Ready becomes
+    Unknown and the node is tainted. On real clusters 50,000 (kube-controller-manager
+    --node-monitor-grace-period; 40,000 before Kubernetes 1.32)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
     daemon_replaced_ms: int = 1000
-    """Time that a node is without a DaemonSet's pod that was deleted. On real clusters seconds: the
-    old pod's grace period, the pull of the new pod's image and its init containers. Pods that the
-    controller itself replaces do not wait."""
+    """The time for which a node has no pod of a DaemonSet after its pod was deleted. On real
+    clusters this takes seconds: the old pod's grace period, the pull of the new pod's image and its
+    init containers. Pods that the controller itself replaces do not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)

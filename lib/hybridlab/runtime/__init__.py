@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container runtime: images, file systems, processes and applets inside labd.  Imports only kernel."""
+"""The container runtime: images, file systems, processes and applets inside labd. Of the lab's
+other packages it imports only ``kernel`` and ``assumed``."""

@@ -51,7 +51,7 @@ class Files(Protocol):
     """The container's file system for an applet."""
 
     def read(self, path: str) -> bytes:
-        """Raise FileNotFoundError."""
+        """Return a file's content. Raise FileNotFoundError."""
 
     def write(self, path: str, data: bytes) -> None: ...
 
@@ -80,20 +80,20 @@ class Process:
     net: Net
     files: Files
     stdin: asyncio.StreamReader
-    """At EOF at once if the caller sends nothing."""
+    """Standard input; at end-of-file from the beginning if the caller sends nothing."""
     stdout: Output
     stderr: Output
     settings: Mapping[str, float | str | int]
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
     host: Host | None = None
-    """None, except on Windows in a HostProcess container."""
+    """The machine, for containers on Linux and for HostProcess containers on Windows; else None."""
     terminated: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a container's main command receives the request to end."""
+    """Set when the applet is a container's main command and is requested to end."""
     outlives_term: bool = False
-    """True: after ``terminated`` is set, the applet continues until it ends by itself, or is killed
-    when its grace period is over."""
+    """True: after ``terminated`` is set, the applet continues until it ends by itself, or until the
+    container's grace period is over and the applet is killed."""
 
 
 Applet = Callable[[Process], Awaitable[int]]
-"""Runs until its command ends and returns the exit status; cancelled when it is killed (close every
-resource that you opened)."""
+"""Runs until its command ends, and returns the exit status. An applet that is killed is cancelled:
+it must then close every resource that it opened."""

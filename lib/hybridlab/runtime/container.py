@@ -72,7 +72,7 @@ class Surroundings:
     volumes: Callable[[str], dict[str, bytes]]
     """Returns a pod's emptyDir by its key, as long as no real process uses it."""
     host: Host | None = None
-    """The machine itself, for a HostProcess container."""
+    """The machine, for containers on Linux and for HostProcess containers on Windows."""
     windows: RealWindows | None = None
     """The PowerShell that runs the probe programs of a Windows container that is no HostProcess
     container; None: the emulation."""
@@ -111,7 +111,7 @@ class Container:
         self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
-        """True once the time for its end is over."""
+        """True once the grace period of :meth:`stop` is over."""
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -179,7 +179,7 @@ class Container:
         return await self._start_main_program(argv, out, err)
 
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
-        """Wait for the main command's end. Then end everything else in the container."""
+        """Wait until the main command has ended, and then end everything else in the container."""
         await asyncio.wait({work})
         status = (KILLED if self._stopping else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
@@ -207,8 +207,8 @@ class Container:
         )
 
     async def stop(self, grace: float) -> None:
-        """End the main command and everything the container started; return when all of them have
-        ended.
+        """End the main command and everything that the container started; return when everything
+        has ended.
 
         Until then the container serves and accepts commands. A second call with a shorter time
         shortens the wait.
@@ -245,7 +245,7 @@ class Container:
     ) -> ExecResult:
         """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
         async with self._starting:
-            pass  # a command that comes with the container waits for its start
+            pass  # a command that arrives while the container starts waits until it runs
         if not self.running or self._stopping:
             return ExecResult(
                 exit_code=None, start_error=f"container {self.spec.name} is not running"
@@ -325,8 +325,8 @@ class Container:
             running.kill()
 
     def _probe_program(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the command line for a real PowerShell, if a command requires one; else an empty
-        tuple."""
+        """Return the command line for the real PowerShell if a command runs a probe program;
+        otherwise an empty tuple."""
         real = self._around.windows
         command = self._found.image.command(argv[0], self.spec.os) if argv and real else None
         if (
@@ -437,8 +437,8 @@ class Container:
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
         """Return the host of the container's real processes, which is built once.
 
-        If the command that needed it is cancelled, the construction continues, and the next command
-        uses its result.
+        If the command that needs the host is cancelled, the construction continues, and the next
+        command uses the result.
         """
         if self._hosting is None or (
             self._hosting.done() and self._hosting.exception() is not None

@@ -17,8 +17,8 @@ from hybridlab.runtime.model import (
 
 
 class RuntimeRefused(Exception):
-    """The runtime cannot execute the call: unknown container, image not in the table, container
-    file system not possible.
+    """The runtime cannot execute the call: the container is unknown, the image is not in the table,
+    or no file system can be built for the container.
 
     The message contains the call.
     """
@@ -42,12 +42,12 @@ class Containers(Protocol):
     async def probe(self, spec: ProbeSpec) -> ProbeResult: ...
 
     async def append_log(self, container: str, line: str) -> None:
-        """Add a line to a container's log (system workloads with programs outside labd: Felix,
-        kube-proxy)."""
+        """Add a line to a container's log, for system workloads whose programs run outside labd:
+        Felix and kube-proxy."""
 
 
 class ContainerStreams(Protocol):
-    """The calls that pass descriptors, in an explicit form: ``runtime.descriptors``."""
+    """The calls that pass descriptors; ``runtime.descriptors`` sends them through the channel."""
 
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
@@ -80,8 +80,7 @@ class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
 
 
 class WindowsHosts(Protocol):
-    """The requests of labd to the cluster: labd asks the machines of containers, by their nodes'
-    names.
+    """The requests of labd to the machines on which containers run, by the names of their nodes.
 
     Windows machines answer HostProcess containers, Linux machines answer ``birdcl``.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two calls of the container runtime that carry descriptors, at both ends of the channel, and
-its one event.
+"""The two calls of the container runtime that carry descriptors, and the runtime's only event, at
+both ends of the channel.
 
 The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a
 slow reader delays no other call.
@@ -37,7 +37,7 @@ class RemoteStreams:
         self._exits: list[Callable[[ContainerExit], None]] = []
 
     def event(self, name: str, params: Any) -> None:
-        """Handle an event of the channel; do nothing if it is no event of the runtime."""
+        """Handle an event of the channel; ignore events that are not the runtime's."""
         if name == EXIT_EVENT:
             ended = from_json(ContainerExit, params)
             for callback in list(self._exits):

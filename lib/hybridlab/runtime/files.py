@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a container as long as no real process runs in it: a dictionary, not a file system.
 
-Most containers never start a real process, so their file system is built only when one does
-(:mod:`hybridlab.runtime.rootfs`); these files are then written into it and read from there.
+Most containers never start a real process, so a file system is built only for the first real
+process (:mod:`hybridlab.runtime.rootfs`). These files are then written into the file system and
+read from there.
 """
 
 import errno
@@ -25,8 +26,8 @@ def normalize(path: str, system: Literal["linux", "windows"], working_dir: str =
 
 
 def place(path: str, working_dir: str = "") -> str:
-    """Return the place of a Windows path in a container with a file system of its own:
-    ``/c/probe/x.ps1``, in lower case, since Windows ignores case."""
+    """Return the real path for a Windows path in a container with a file system of its own, such as
+    ``/c/probe/x.ps1``. It is in lower case, since Windows ignores case."""
     drive, _, rest = normalize(path, "windows", working_dir).partition(":")
     return posixpath.join("/", drive, rest.replace("\\", "/").lstrip("/"))
 

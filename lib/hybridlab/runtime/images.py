@@ -52,8 +52,8 @@ class Image:
     """The container has a real Python interpreter in /usr/local."""
 
     def command(self, argv0: str, system: OS) -> Command | None:
-        """Return the command of ``argv0``, independent of its directory and, on Windows, of case
-        and ``.exe``; None: no such file."""
+        """Return the command of ``argv0``; its directory and, on Windows, case and ``.exe`` do not
+        matter. None: there is no such file."""
         name = re.split(r"[\\/]", argv0)[-1] if system == "windows" else argv0.rsplit("/", 1)[-1]
         if system == "windows":
             name = name.lower().removesuffix(".exe")
@@ -122,7 +122,7 @@ def find(reference: str) -> Found | None:
 
 
 def facts(reference: str) -> ImageFacts:
-    """Return the facts that a kubelet learns when it pulls the image."""
+    """Return the facts about an image that a kubelet learns when it pulls the image."""
     found = find(reference)
     if found is None:
         return ImageFacts(reference=reference, os=(), known=False)

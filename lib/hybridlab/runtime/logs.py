@@ -19,7 +19,8 @@ MAX_LINE = 16 << 10
 
 
 class LogBuffer:
-    """The lines of a container. Its ``stream()`` outputs each store their own partial line."""
+    """The lines of a container's log. Each output that ``stream()`` returns stores its own partial
+    line."""
 
     def __init__(self) -> None:
         self._lines: deque[tuple[float, bytes]] = deque()

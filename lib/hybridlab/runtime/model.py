@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments and results of the container runtime inside labd: plain frozen classes, they are
-converted from and to JSON."""
+"""The arguments and results of the container runtime inside labd: plain frozen classes that are
+converted to and from JSON."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -62,7 +62,7 @@ class ContainerSpec:
     host_network: bool = False
     host_process: bool = False
     capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
-    """The default capabilities that its processes have."""
+    """The capabilities of the container's processes, out of the default capabilities."""
     port_start: int = 0
     """The lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where no port needs it."""
     may_ping: bool = True
@@ -114,8 +114,8 @@ class ExecResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSpec:
-    """A kubelet probe, which is made from the node's network namespace (http, tcp) or as a command
-    in the container (exec)."""
+    """A kubelet's probe, which runs in the node's network namespace (http, tcp) or as a command in
+    the container (exec)."""
 
     kind: Literal["http", "tcp", "exec"]
     node: str
@@ -142,5 +142,6 @@ class HostAnswer:
 
     answer: object = None
     kind: str = ""
-    """The kind of error that PowerShell shows; empty: there is none, and ``answer`` is valid."""
+    """The kind of error that PowerShell shows; empty: there is no error, and ``answer`` is
+    valid."""
     problem: str = ""

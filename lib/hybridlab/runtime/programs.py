@@ -2,10 +2,10 @@
 """Real processes of a container: in its pod's network, in its own mount, UTS and pid namespace,
 without privileges.
 
-The first process of a container is pid 1 of its pid namespace: when it ends, all of them end. If
-the main command is an applet, a sleeping process is pid 1. Processes lose every capability that
-could reach a mount or another namespace; the read-only binds therefore stay read-only, no matter
-which user started the lab.
+The first process of a container is pid 1 of its pid namespace: when it ends, all processes of the
+container end. If the main command is an applet, a sleeping process is pid 1. Processes lose every
+capability that could reach a mount or another namespace; the read-only binds therefore stay
+read-only, no matter which user started the lab.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class ProgramHosts:
     """Creates :class:`ProgramHost` objects; owns the only thread that enters containers."""
 
     def __init__(self, reaper: Reaper, powershell: PowerShell | None = None) -> None:
-        """Set up the maker. ``powershell``: the PowerShell of Windows containers, the only real
-        process in them."""
+        """Set up the creation of program hosts. ``powershell``: the PowerShell of Windows
+        containers, in which no other real process runs."""
         self._reaper = reaper
         self._builder = Builder(powershell)
         self._executor: ThreadPoolExecutor | None = None
@@ -128,7 +128,7 @@ class ProgramHosts:
         such executable.
 
         ``memory``: the present files, which move into the file system. ``main``: the container's
-        main command, or None if that is an applet; a sleeping process then keeps the pid namespace
+        main command; None if it is an applet, so that a sleeping process keeps the pid namespace
         alive.
         """
         volumes = {
@@ -293,8 +293,8 @@ class ProgramHost:
     ) -> Child:
         """Start a process; runs in the thread, inside the container's namespaces.
 
-        ``terminal``: the descriptors are a terminal; a session's leader that opens it again gets it
-        as controlling terminal.
+        ``terminal``: the descriptors are a terminal, which becomes the controlling terminal of the
+        process.
         """
         stdin, stdout, stderr = fds
         os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as the real runtime does
@@ -322,7 +322,7 @@ class ProgramHost:
                 preexec_fn=prepare,  # noqa: PLW1509 - it makes a few system calls and takes no lock
             )
             process.returncode = 0  # the reaper collects it; subprocess must not try
-            if first:  # not collected yet, so its namespace is there even if it has ended already
+            if first:  # even if it has ended, its namespace exists until it is collected
                 self._pid_namespace = self._builder.pid_namespace_of(process.pid)
             return process.pid
 

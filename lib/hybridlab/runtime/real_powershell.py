@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real PowerShell in Windows containers: its path there, its environment, and its starts.
+"""A real PowerShell in Windows containers: its path, its environment, and how it is started.
 
 It runs the probe programs of ``manifests/probes`` as processes on Linux; everything else of Windows
 remains emulated.
@@ -29,7 +29,7 @@ START_BOUND = 20.0
 """s. The maximum time of a start, which ends with the program's first line."""
 _TRIAL_BOUND = 40.0
 """s. The maximum time of the trial: a program that prints a line takes 1 s on idle cores, and 10 s
-at a load of 10 per core."""
+at a load average of 10 per core."""
 _OPTIONS = ("-NoLogo", "-NoProfile", "-NonInteractive")
 _ENVIRONMENT = {
     "PATH": "/usr/bin",
@@ -39,7 +39,7 @@ _ENVIRONMENT = {
     "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1",  # the container has no ICU
     "DOTNET_EnableDiagnostics": "0",
     "DOTNET_MULTILEVEL_LOOKUP": "0",
-    "DOTNET_TieredPGO": "0",  # no program here runs for long enough to gain by the profiling
+    "DOTNET_TieredPGO": "0",  # no program here runs long enough to gain from profiling
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "POWERSHELL_TELEMETRY_OPTOUT": "1",
     "POWERSHELL_UPDATECHECK": "Off",
@@ -60,7 +60,7 @@ def command(powershell: PowerShell, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def environment(pods: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a PowerShell in a container with these variables."""
+    """Return the environment of a PowerShell in a container with the variables ``pods``."""
     return {
         name: value for name, value in pods.items() if not name.upper().startswith(_NOT_THE_PODS)
     } | _ENVIRONMENT
@@ -75,7 +75,7 @@ class PowerShells:
     @contextlib.asynccontextmanager
     async def _start(self) -> AsyncIterator[Callable[[], None]]:
         """Wait for a turn to start a PowerShell. The turn ends when the yielded function is called,
-        or when its time is over."""
+        or after START_BOUND seconds."""
         await self._free.acquire()
         held = [self._free]
 
@@ -216,7 +216,7 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
 
 
 async def _tried(hosts: ProgramHosts, real: RealWindows) -> str:
-    """Return why a PowerShell did not print its version; empty: it did."""
+    """Return why a PowerShell did not print its version; empty: it printed the version."""
     out = _Kept()
     err = _Kept()
     host = await hosts.create(

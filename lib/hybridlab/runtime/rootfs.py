@@ -89,7 +89,7 @@ class PythonHome:
 
     @classmethod
     def current(cls) -> PythonHome:
-        """Return the paths of the running interpreter."""
+        """Return the paths of the running interpreter's parts."""
         base = getattr(sys, "_base_executable", sys.executable)
         shared = None
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
@@ -167,7 +167,7 @@ class Builder:
         self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
 
     def go_home(self) -> None:
-        """Move the thread back to labd's own namespaces, from any other."""
+        """Move the thread back to labd's own namespaces."""
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
@@ -278,8 +278,8 @@ class Builder:
         children also start in the pid namespace.
 
         The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid
-        namespace of the process that mounts it, and the kernel allows a new one only while an old
-        one is visible.
+        namespace of the process that mounts it, and the kernel allows a new ``/proc`` only while an
+        old ``/proc`` is visible.
         """
         try:
             self._enter_template()
@@ -374,7 +374,7 @@ def seal() -> None:
 
     ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the
     machine's ``/proc/sys``. If the machine's own ``/proc`` is masked, nobody may mount a new
-    ``/proc``: then the containers have none.
+    ``/proc``: then the containers have no ``/proc``.
     """
     with contextlib.suppress(KernelError):
         namespaces.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -417,7 +417,7 @@ def _checked(what: str, call: Callable[[], int]) -> None:
 def _bind(source: str, target: str, *, read_only: bool = True) -> None:
     """Bind a directory with everything mounted below it.
 
-    ``read_only`` also applies to what is mounted below, and forbids device files, except for
+    ``read_only`` also applies to everything mounted below, and forbids device files except in
     ``/dev``.
     """
     namespaces.mount(source, target, "", MS_BIND | MS_REC)

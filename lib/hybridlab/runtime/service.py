@@ -201,7 +201,7 @@ class _SandboxNet:
     def socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
     ) -> socket.socket:
-        """Create a socket. First check what the kernel would refuse to the container, since labd
+        """Create a socket. First refuse what the kernel would refuse to the container, since labd
         itself has every capability."""
         if kind == socket.SOCK_RAW and not self._may_ping:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))

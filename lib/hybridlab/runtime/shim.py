@@ -2,7 +2,7 @@
 """Applets for shells: a small program in the container passes its arguments and descriptors to labd
 and waits.
 
-The program needs a Python interpreter and the standard library's ``_socket`` only; started with
+The program needs only a Python interpreter and the standard library's ``_socket``. Started with
 ``-I -S`` it takes about as long as a small C program with many libraries. Each container has its
 own Unix socket, by which labd identifies it.
 """
@@ -49,7 +49,7 @@ def program(library_path: str) -> str:
     if it has one.
     """
     interpreter = f"{HOME}/bin/python3 -IS"
-    if library_path:  # the kernel passes a single argument, hence env -S
+    if library_path:  # a #! line passes only one argument, hence env -S
         interpreter = f"/usr/bin/env -S LD_LIBRARY_PATH={library_path} {interpreter}"
     return f"#!{interpreter}\n{_PROGRAM}"
 

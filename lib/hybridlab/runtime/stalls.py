@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubelets that no longer start or probe pods, for the lab's faults; at first there are none."""
+"""Kubelets that no longer start or probe pods, for the lab's faults; none when the lab starts."""
 
 import asyncio
 from typing import Literal
@@ -32,8 +32,8 @@ class KubeletStalls:
         return self._stalls.get(name, ("pods", frozenset()))[1]
 
     def stalled(self, what: Stall, node: str) -> bool:
-        """Return whether the activity stalls on a node now; a dead kubelet stalls in every
-        activity."""
+        """Return whether the activity stalls on a node now; on a node with a dead kubelet, every
+        activity stalls."""
         return any(
             kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values()
         )

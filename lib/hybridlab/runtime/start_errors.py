@@ -8,12 +8,12 @@ import os
 from hybridlab.runtime.model import OS
 
 START_ERROR_STATUS = 128
-"""containerd's exit code for a container with a process that never started."""
+"""containerd's exit code for a container whose process never started."""
 
 
 def reason(argv0: str, number: int = errno.ENOENT) -> str:
-    """Return runc's message for a failed exec: a bare name is looked up in $PATH, a path is
-    opened."""
+    """Return runc's message for a failed exec. The message differs, because runc looks a bare name
+    up in $PATH and opens a path."""
     if "/" in argv0:
         words = {errno.ENOENT: "no such file or directory", errno.EACCES: "permission denied"}
         return f'exec: "{argv0}": stat {argv0}: {words.get(number, os.strerror(number).lower())}'
@@ -46,7 +46,7 @@ def exec_timed_out(system: OS, container: str) -> str:
 def create_failed(
     system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT
 ) -> str:
-    """Return the message of a container with a main process that cannot be started."""
+    """Return the message of a container whose main process cannot be started."""
     if system == "windows":
         return (
             "failed to create containerd task: failed to create shim task: "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inherited descriptors as an applet's three streams.
 
-Descriptors may be shared with real processes (a shell's pipeline), so nothing here ever sets
-``O_NONBLOCK``, which belongs to the open file and not to the descriptor: the code first waits with
+Descriptors may be shared with real processes (a shell's pipeline). Therefore this module never sets
+``O_NONBLOCK``, which belongs to the open file and not to the descriptor. Instead it waits with
 poll, and then writes at most ``PIPE_BUF`` bytes, which a ready pipe accepts completely. Standard
 input is read only after the applet requests it: ``nc -z`` in a shell loop must not consume the
 loop's input.

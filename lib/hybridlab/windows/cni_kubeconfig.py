@@ -2,7 +2,7 @@
 """The kubeconfig of Calico's CNI plugin on a Windows node, with a token that expires a day after it
 was issued.
 
-The lab's CNI plugin does not use it: it reaches the API in another way.
+The lab's CNI plugin does not use this file: the plugin reaches the API in another way.
 """
 
 import base64
@@ -14,7 +14,7 @@ LIFE = 24 * 3600
 
 
 def text(asked: float) -> str:
-    """Return the file, with a token that was requested at that time (Unix seconds)."""
+    """Return the file's text, with a token that was requested at ``asked`` (Unix seconds)."""
     begin = {"aud": ["https://kubernetes.default.svc"], "exp": int(asked) + LIFE, "iat": int(asked)}
     token = f"{_encoded({'alg': 'RS256'})}.{_encoded(begin)}.c2lnbmF0dXJl"
     return f"apiVersion: v1\nkind: Config\nusers:\n- name: calico\n  user:\n    token: {token}\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Direct server return (DSR): a Windows node's service load balancer keeps the client's address.
 
-It needs both a build that supports it, and kube-proxy with ``--enable-dsr=true``.
+DSR needs both a build that supports DSR, and kube-proxy with ``--enable-dsr=true``.
 """
 
 BUILD_1809 = 17763
@@ -19,7 +19,7 @@ def parse_build(windows_build: str) -> tuple[int, int]:
 
 
 def supports_dsr(windows_build: str) -> bool:
-    """Return whether the build supports it: 1809 from revision 1432 on, and every build from 18317
+    """Return whether the build supports DSR: 1809 from revision 1432 on, and every build from 18317
     on (the rule in Calico's code)."""
     build, revision = parse_build(windows_build)
     return build >= BUILD_1903 or (build == BUILD_1809 and revision >= REVISION_1809)

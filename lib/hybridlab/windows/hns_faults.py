@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliberate faults of a node's HNS, and the interface through which HNS applies them, so that its
+"""Deliberate faults of a node's HNS, and the interface through which HNS applies them, so that HNS'
 code depends on no fault."""
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class HnsFaults:
     """Maps a fault to the way in which requests to HNS fail: ``error``, ``silent`` or ``garbled``.
     """
     bare: set[str] = field(default_factory=set)
-    """Ids of the faults by which the host has no endpoint of its own among the pods."""
+    """Ids of the faults that remove the host's own endpoint in the pods' network."""
     removed_vsid: int | None = None
     """The VSID of the network that was removed last."""
 
@@ -32,7 +32,7 @@ class HnsFaults:
 
     def vsid_of_new(self, delivered: int | None) -> int | None:
         """Return the VSID of a network that is created now: the delivered VSID, unless a fault
-        keeps that of the removed network."""
+        keeps the VSID of the removed network."""
         return (
             self.removed_vsid
             if self.remembers_vsid and self.removed_vsid is not None

@@ -44,7 +44,7 @@ class NetworkSpec:
     endpoint_name: str = "{sandbox}_{network}"
     """The name that the CNI plugin gives a pod's endpoint."""
     policies: tuple[Mapping[str, Any], ...] = ()
-    """Policies of the network in addition to those that Felix adds."""
+    """Policies of the network in addition to the policies that Felix adds."""
     endpoint_policies: tuple[Mapping[str, Any], ...] = ()
     """Policies of every endpoint on the network."""
 
@@ -181,7 +181,8 @@ class Hns:
 
     @property
     def host_endpoint(self) -> str | None:
-        """Return the address of the host's own endpoint among the pods; None if there is none."""
+        """Return the address of the host's own endpoint in the network of pods; None if there is
+        none."""
         return next(
             (endpoint.address for endpoint in self.endpoints if not endpoint.pod),
             None,
@@ -189,7 +190,7 @@ class Hns:
 
     def attach(self, pod: str, sandbox: str, address: str, mac: str) -> None:
         """Create an endpoint on the network of pods, with the name that the CNI plugin gives. Raise
-        ValueError without network."""
+        ValueError if there is no network."""
         network = self.pod_network
         if network is None:
             raise ValueError(f"{self.node} has no HNS network {self.pods}")

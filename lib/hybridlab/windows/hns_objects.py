@@ -23,7 +23,7 @@ PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]) -> Object:
-    """Return a network as the cmdlet shows it; ``routes`` are the policies that lead to other
+    """Return a network as Get-HnsNetwork shows it. ``routes``: the policies that lead to other
     nodes, which Felix has added."""
     return {
         "ActivityId": found.id,
@@ -81,9 +81,9 @@ def endpoint(
 def remote_endpoints(
     node: str, own: str, table: ServiceTable, on: HnsNetwork, there: Iterable[HnsEndpoint]
 ) -> list[Object]:
-    """Return the endpoints that kube-proxy makes for backends on other nodes (kubernetes
-    pkg/proxy/winkernel, createEndpoint); it makes none for the node's own pods and for the ``own``
-    address.
+    """Return the endpoints that kube-proxy creates for backends on other nodes (kubernetes
+    pkg/proxy/winkernel, createEndpoint). It creates none for the node's own pods and for the
+    ``own`` address.
 
     Their policies (the other node's address) are not emulated: the lists are empty.
     """
@@ -116,8 +116,8 @@ def _remote_id(node: str, address: str) -> str:
 def policy_lists(
     node: str, table: ServiceTable, endpoints: Iterable[Object], *, dsr: bool
 ) -> list[Object]:
-    """Return kube-proxy's load balancers, one for each port of each of a Service's addresses;
-    ``endpoints``: all endpoints that HNS shows, including remote ones."""
+    """Return kube-proxy's load balancers: for each address of a Service, one for each port.
+    ``endpoints``: all endpoints that HNS shows, including remote endpoints."""
     by_address = {item["IPAddress"]: item["ID"] for item in endpoints}
     lists: list[Object] = []
     for port, address in (

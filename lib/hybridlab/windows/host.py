@@ -3,7 +3,7 @@
 processes, files.
 
 Answers come from the real state of the lab. PowerShell runs in labd, but the state is in this
-process; therefore requests arrive by name (see :meth:`WindowsHost.answer`).
+process. Therefore PowerShell sends requests by name (see :meth:`WindowsHost.answer`).
 """
 
 import asyncio
@@ -27,8 +27,8 @@ HNS_FAILURES = {
     "silent": "",
     "garbled": "Conversion from JSON failed.",
 }
-"""The ways in which HNS can fail, with the text of the error that the cmdlets write, if they write
-one."""
+"""The ways in which HNS can fail, each with the error text that the cmdlets write; empty: they
+write no error."""
 RUNNING = "Running"
 STOPPED = "Stopped"
 
@@ -64,14 +64,13 @@ class HostState:
     remove_network: Callable[[str], Awaitable[None]]
     """Removes a network by id, and disconnects all its pods."""
     calico_folder: str = "C:\\hpc\\CalicoWindows"
-    """The folder of Felix' program: on the host, or in the HostProcess container that contains it.
-    """
+    """The folder of Felix' program, on the host or in Felix' HostProcess container."""
     end_felix: Callable[[], Awaitable[None]] | None = None
     """Called when the process of Felix is ended; None: the process is started again."""
     calico_services: tuple[str, ...] = ()
-    """The Windows services as which Calico runs; none if it runs only in pods."""
+    """The Windows services that run Calico; empty if Calico runs only in pods."""
     kube_proxy_service: str = ""
-    """The Windows service as which kube-proxy runs; empty: it is no service."""
+    """The Windows service that runs kube-proxy; empty: kube-proxy is no service."""
     network_services: Callable[[], Mapping[str, bool]] = dict
     """The services that the network of pods needs, and whether each runs."""
     network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(

@@ -17,7 +17,7 @@ SANDBOX = "C:\\hpc"
 """The value of ``CONTAINER_SANDBOX_MOUNT_POINT`` from containerd 1.7 on."""
 DSR_FLAG = "--enable-dsr=true"
 CONFIGURATION = "C:\\k\\kube-proxy.conf"
-"""The path of the configuration file, for a kube-proxy that has one."""
+"""The path of the configuration file, for a kube-proxy that has such a file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ RESERVED_NOTE = "windows host rsvd"
 NETWORK = 0
 GATEWAY = 1
 HOST_ENDPOINT = 2
-"""NETWORK, GATEWAY and HOST_ENDPOINT are the ordinals of the network address; of the gateway, which
-is the tunnel address on an overlay; and of the host endpoint, kube-proxy's ``--source-vip``."""
+"""NETWORK, GATEWAY and HOST_ENDPOINT are ordinals: of the network address; of the gateway, which is
+the tunnel address on an overlay; and of the host endpoint, which is kube-proxy's
+``--source-vip``."""
 
 SMALLEST_BLOCK = 29
 """The longest block prefix that a Windows node can use: a /30 would leave no address for a pod."""
@@ -38,8 +39,8 @@ def reserved_addresses(block: str) -> tuple[str, str, str, str]:
 
 
 def gateway(block: str) -> str:
-    """Return the address of the network's own gateway; on an overlay pods send to it, and it is the
-    node's tunnel address."""
+    """Return the address of the network's own gateway. On an overlay it is the node's tunnel
+    address, and the next hop of pods."""
     return reserved_addresses(block)[GATEWAY]
 
 

@@ -2,8 +2,8 @@
 """The two properties of an installation: the method that installed Calico, and the cluster's
 provider.
 
-They are independent, and no other module compares them: every consequence of either is a field
-here.
+The two properties are independent, and no other module compares them: every consequence of either
+property is a field here.
 """
 
 from dataclasses import dataclass, field
@@ -16,11 +16,13 @@ class Install:
     """A way of installing Calico."""
 
     operator: bool = False
-    """Tigera's operator installed it, and keeps it in the state that its objects declare."""
+    """True: Tigera's operator installed Calico, and keeps it in the state that the operator's
+    objects declare."""
     namespace: str = "kube-system"
     """The namespace of Calico's workloads."""
     windows_pods: bool = True
-    """On Windows nodes it runs in pods; otherwise as processes of the host, without a pod."""
+    """True: on Windows nodes Calico runs in pods; False: as processes of the host, without a
+    pod."""
     windows_services: tuple[str, ...] = ("CalicoFelix", "CalicoNode")
     """The Windows services that exist; an operator runs the same scripts in HostProcess containers.
     """
@@ -28,7 +30,7 @@ class Install:
     """The folder of Felix' program on a Windows host; in HostProcess containers, the folder in the
     image."""
     felix_restarts: bool = True
-    """On Windows, Felix is started again when its process has ended."""
+    """True: on Windows, Felix is started again when its process has ended."""
     cni_file: str = "10-calico.conf"
     """The name of the CNI configuration on Windows nodes."""
 
@@ -42,11 +44,13 @@ class Provider:
     cluster_type: tuple[str, ...] = ()
     """The cluster type in ClusterInformation."""
     own_control_plane: bool = True
-    """Machines of the cluster run the control plane; otherwise the control plane is not visible."""
+    """True: machines of the cluster run the control plane; False: the control plane is not
+    visible."""
     dns_labels: dict[str, str] = field(default_factory=dict)
     """Labels of the DNS Service in addition to the labels that every cluster has."""
     kube_proxy_configured: bool = False
-    """kubeadm's ConfigMap of kube-proxy exists even if kube-proxy is a service on Windows nodes."""
+    """True: kubeadm's ConfigMap of kube-proxy exists even if kube-proxy is a service on Windows
+    nodes."""
     calico_images: str = "quay.io/calico/"
     """The beginning of the names of Calico's images."""
     operator_image: str = "quay.io/tigera/operator"

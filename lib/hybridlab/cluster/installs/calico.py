@@ -5,8 +5,8 @@ controllers, API server.
 An installation by manifests has no operator, and its workloads are in kube-system. If Windows nodes
 run Calico as services of the host, the API has no Calico workloads for them.
 
-Sources: tigera/operator pkg/render; projectcalico/calico manifests; the module ``manifest`` has
-more of these.
+Sources: tigera/operator pkg/render; projectcalico/calico manifests; the module ``manifest`` lists
+further sources.
 """
 
 from typing import Any
@@ -30,7 +30,8 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "v1.40.1"
 BACKEND = manifest.BACKEND
-"""The setting of the network, which Felix needs but ``install-cni`` does not."""
+"""The environment variable that names the network's backend; Felix needs it, ``install-cni`` does
+not."""
 ON_EVERY_NODE: dict[str, Any] = {
     "priorityClassName": "system-node-critical",
     "serviceAccountName": "calico-node",

@@ -2,8 +2,8 @@
 """Calico's own configuration objects: pools, tiers, Felix, BGP and IPAM settings, cluster
 information.
 
-They are filled from the profile, so that they agree with the data plane. The operator's objects are
-in ``installs.operator``, IPAM's state in ``ipam_objects``.
+The objects are filled from the profile, so that they agree with the data plane. The operator's
+objects are in ``installs.operator``, and IPAM's state is in ``ipam_objects``.
 """
 
 import uuid

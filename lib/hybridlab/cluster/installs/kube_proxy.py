@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy's objects on both operating systems, in the forms that clusters use on Windows.
+"""kube-proxy's objects for both operating systems, for each way in which clusters install
+kube-proxy on Windows.
 
 Sources: kubernetes/kubernetes cmd/kubeadm/app/phases/addons/proxy (ConfigMap and DaemonSet for
 Linux); kubernetes-sigs/sig-windows-tools hostprocess/calico/kube-proxy (DaemonSet for Windows).
@@ -45,7 +46,7 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def _configuration(profile: Profile) -> list[tuple[str, Obj]]:
-    """Return kubeadm's ConfigMap, which is for Linux: on Windows nothing reads its DSR settings."""
+    """Return kubeadm's ConfigMap. It is for Linux: on Windows nothing reads its DSR settings."""
     if not provider_of(profile).kube_proxy_configured and profile.kube_proxy.on_host:
         return []
     text = (
@@ -93,8 +94,8 @@ def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
 
 
 def _for_nodes(profile: Profile, plane: Plane, nodes: list[str], *, dsr: bool) -> Obj:
-    """Return one of two DaemonSets, with pods on these nodes. Two are needed because a template has
-    a single list of arguments."""
+    """Return the DaemonSet for nodes with, or without, direct server return. Two DaemonSets are
+    needed because a pod template has a single list of arguments."""
     labels = {"k8s-app": WINDOWS, "dsr": "on" if dsr else "off"}
     term = {
         "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]

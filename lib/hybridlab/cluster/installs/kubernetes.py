@@ -43,8 +43,8 @@ COREFILE = """\
 }
 """
 """CoreDNS' configuration as kubeadm installs it (kubernetes
-cmd/kubeadm/app/phases/addons/dns/manifests.go). It is the same for every way of installing the
-cluster."""
+cmd/kubeadm/app/phases/addons/dns/manifests.go). It is the same for every way in which a cluster is
+installed."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:

@@ -2,7 +2,7 @@
 """The objects of Calico's own manifests, whose settings are in ConfigMaps.
 
 Sources: projectcalico/calico manifests/calico-vxlan.yaml and manifests/calico-windows-vxlan.yaml of
-v3.26, the last release with the latter.
+v3.26, the last release with a manifest for Windows.
 """
 
 import json
@@ -34,7 +34,7 @@ FELIX = "c:\\CalicoWindows\\calico-node.exe"
 
 
 def linux_settings(profile: Profile, backend: str) -> tuple[str, Obj]:
-    """Return the ConfigMap of calico-node on Linux; ``backend``: its network."""
+    """Return the ConfigMap of calico-node on Linux; ``backend``: its networking backend."""
     plugin: dict[str, Any] = {
         "type": "calico",
         "datastore_type": "kubernetes",
@@ -48,7 +48,7 @@ def linux_settings(profile: Profile, backend: str) -> tuple[str, Obj]:
         "typha_service_name": "none",
         "calico_backend": backend,
         "veth_mtu": str(profile.network.calico_mtu or 0),
-        # a number in the file: the template has no quotes around it
+        # the file has a number here: the template puts no quotes around the placeholder
         "cni_network_config": json.dumps(cni, indent=2).replace('"__CNI_MTU__"', "__CNI_MTU__"),
     }
     return config_map(LINUX, "kube-system", data)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and
-renders.
+"""The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps that the
+operator reads and renders.
 
 Sources: tigera/operator api/v1, pkg/controller/{installation,windows} and pkg/render/windows.go.
 """
@@ -18,8 +18,8 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
 IPAM = {"calico-ipam": "Calico", "host-local": "HostLocal"}
-"""Map the plugin to the value of ``.spec.cni.ipam.type``; a platform's plugin and IPAM have the
-same name."""
+"""Map the IPAM plugin to the value of ``.spec.cni.ipam.type``. A platform's IPAM is missing here:
+this value is then the value of ``.spec.cni.type``."""
 NOT_STRICT = (
     "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
     "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
@@ -28,7 +28,7 @@ NOT_STRICT = (
 
 def has_windows(profile: Profile) -> bool:
     """Return whether the cluster has Windows nodes that Calico's own objects mention. The operator
-    mentions none if an agent runs Calico there."""
+    mentions no Windows nodes if an agent runs Calico on them."""
     install = install_of(profile)
     is_known = install.windows_pods or not install.operator
     return is_known and any(group.os == "windows" for group in profile.nodes)
@@ -183,8 +183,8 @@ def api_server() -> Obj:
 
 
 def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
-    """Return the operator's ConfigMaps, and the ConfigMap with which it reaches the API server
-    without kube-proxy."""
+    """Return the operator's ConfigMaps, including the ConfigMap by which the operator reaches the
+    API server without kube-proxy."""
     reaching = {
         "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
         "KUBERNETES_SERVICE_PORT": str(API_PORT),

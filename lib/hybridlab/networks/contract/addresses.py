@@ -16,8 +16,8 @@ class Wish:
     """The requests of a pod, or of its namespace, to a source of addresses."""
 
     pools: tuple[str, ...] = ()
-    """Names or networks of the pools from which its address may be, whatever nodes they select;
-    empty: any pool."""
+    """Names or networks of the pools from which the pod's address may be, whatever nodes the pools
+    select; empty: any pool."""
     address: str = ""
     """The requested address; empty: any."""
 
@@ -33,7 +33,7 @@ class AddressSource(Protocol):
         AddressError."""
 
     def release(self, handle: str) -> Sequence[str]:
-        """Free all addresses of a handle and return them; none if it had none."""
+        """Free all addresses of a handle and return them; empty if the handle had none."""
 
     def own_network(self, node: str) -> str:
         """Return the node's first network of addresses; if it has none, assign one now. Raise

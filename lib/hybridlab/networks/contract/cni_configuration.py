@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI configuration of Windows nodes, as the operator renders it and as Calico's image has it
-as a template."""
+"""The CNI configuration of Windows nodes, as the operator renders it, and as a template in Calico's
+image contains it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from hybridlab.profiles.model import Profile
 
 
 def ipam(profile: Profile) -> dict[str, str]:
-    """Return the part about addresses."""
+    """Return the configuration's object ``ipam``, which names the source of addresses."""
     by_node = profile.network.ipam == "host-local"
     return {"type": profile.network.ipam, **({"subnet": "usePodCidr"} if by_node else {})}
 

@@ -2,7 +2,7 @@
 """The contract of a plane: all differences between the ways to carry pods' packets.
 
 The rest of the lab calls these methods and never checks which plane it has. A plane is a folder of
-``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
+``networks`` and a line of ``networks.registry``. A plane decides about a pod, a node's routes and
 devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
 configurations and host files.
 """
@@ -29,7 +29,8 @@ Table = list[dict[str, object]]
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """The network as Calico's objects declare it; an edit of them can contradict the plane."""
+    """The network as Calico's objects declare it. An edit of these objects can contradict the
+    plane."""
 
     bgp: str
     """``Enabled`` or ``Disabled``: Installation ``.spec.calicoNetwork.bgp``."""
@@ -43,7 +44,7 @@ class Declared:
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The specs of BGPPeers by name."""
     mesh: bool = True
-    """If BGP is enabled, nodes peer with each other by themselves."""
+    """True: if BGP is enabled, all nodes peer with each other without a BGPPeer."""
     felix: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the FelixConfiguration ``default``."""
     windows_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class NodeProgram:
     tunnel: Tunnel | None
     routes: NodeRoutes
     problem: str = ""
-    """Why there is no tunnel although there should be one."""
+    """The reason why a required tunnel is missing; empty: no tunnel is missing."""
     unknown: Sequence[str] = ()
     """Networks of other nodes that have not announced how they are reached."""
 
@@ -100,7 +101,7 @@ class Plane(ABC):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return how a pod with this address, of this network of addresses, is connected to its
+        """Return how a pod with this ``address``, out of this ``network``, is connected to its
         node."""
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
@@ -108,8 +109,8 @@ class Plane(ABC):
         return ""
 
     def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
-        """Return an object as the network's own webhooks change it; ``old``: the object before,
-        None: it is new."""
+        """Return an object as the network's own webhooks change it; ``old``: the object before the
+        request, None for a new object."""
         return obj
 
     @abstractmethod
@@ -119,32 +120,32 @@ class Plane(ABC):
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """Assign the addresses that the node itself needs; return its annotations in addition to
-        that of its own address.
+        """Assign the addresses that the node itself needs. Return the node's annotations, apart
+        from the annotation of its own address.
 
         Raise AddressError.
         """
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node claims blocks of Calico even if pods have other
-        addresses."""
+        """Return whether Calico's startup on a node claims blocks of Calico even if pods' addresses
+        are not from blocks."""
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node comes to its end. Felix starts only after
-        that."""
+        """Return whether Calico's startup on a node ever ends. Felix starts only after its end."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         """Return a node's announcement of the route to its pods, from its object's metadata; None
-        while it announces none."""
+        while the node announces no route."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the program of a node whose Felix read these settings when it started."""
+        """Return the tunnel and routes of a node. ``felix``: the settings that its Felix read when
+        it started."""
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
         """Return the underlay's configured routes, and the nodes with a source check."""
@@ -161,9 +162,8 @@ class Plane(ABC):
         return
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
-        """Return the status that a node's calico-node writes into CalicoNodeStatus; None: it
-        writes nothing.
-        """
+        """Return the status that a node's calico-node writes into CalicoNodeStatus; None if it
+        writes nothing."""
         return None
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
@@ -200,8 +200,8 @@ class Plane(ABC):
     def host_tables(
         self, machine: Machine, facts: RoutingFacts
     ) -> Mapping[str, Callable[[], Table]]:
-        """Return the tables that commands about the network print on a host: cmdlets by their names
-        in lower case, on Linux birdcl.
+        """Return the tables that commands about the network print on a host: on Windows by the name
+        of the cmdlet in lower case, on Linux the tables of birdcl.
 
         A table raises ``windows.host.HostRefused`` if its command ends in an error.
         """
@@ -209,8 +209,8 @@ class Plane(ABC):
 
     @abstractmethod
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Return the source address that a Windows node's pods get when they connect to a
-        ClusterIP; None: they keep their own.
+        """Return the source address that connections of a Windows node's pods to a ClusterIP get;
+        None: the connections keep the pods' addresses.
 
         Traffic to a NodePort gets the same address with and without direct server return: call with
         ``enable_dsr=False``.
@@ -218,8 +218,8 @@ class Plane(ABC):
 
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
-        """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
-        own endpoint there."""
+        """Return kube-proxy's settings of the network on Windows; ``host_endpoint``: the address of
+        the host's own endpoint in the network."""
 
     @abstractmethod
     def declared(self) -> Declared:

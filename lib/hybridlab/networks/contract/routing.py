@@ -47,7 +47,7 @@ class PoolFacts:
     cidr: str
     nat_outgoing: bool
     cross_subnet: bool = False
-    """Nodes of one subnet reach each other's blocks without the tunnel."""
+    """True: nodes of one subnet reach each other's blocks without the tunnel."""
 
 
 @dataclass(kw_only=True)
@@ -76,7 +76,7 @@ class RoutingFacts:
 
     @property
     def nat_outgoing(self) -> bool:
-        """Return whether a pool requires source NAT of traffic that leaves the pools."""
+        """Return whether any pool requires source NAT of traffic that leaves the pools."""
         return any(pool.nat_outgoing for pool in self.pools.values())
 
 
@@ -101,8 +101,7 @@ def block_facts(obj: Obj) -> BlockFacts | None:
 
 
 def pod_cidr_facts(node: Obj) -> BlockFacts | None:
-    """Return a node's podCIDR, which libcalico uses as a block if it is configured to do so
-    (USE_POD_CIDR)."""
+    """Return a node's podCIDR as a block, as libcalico does if USE_POD_CIDR is set."""
     cidr = node["spec"].get("podCIDR")
     return BlockFacts(cidr=cidr, node=node["metadata"]["name"]) if cidr else None
 

@@ -2,10 +2,10 @@
 """The network on one Windows node: HNS, the CNI configuration on its disk, Felix' settings at its
 start.
 
-Settings arrive in two ways, both read when calico-node-windows starts: the environment of Felix,
-and the CNI configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-windows``;
-otherwise the image's template, filled in from the environment). Neither changes an existing HNS
-network.
+Settings arrive in two ways, and both are read when calico-node-windows starts: by the environment
+of Felix, and by the CNI configuration that ``install-cni`` writes (operator: ConfigMap
+``cni-config-windows``; otherwise the image's template, filled in from the environment). Neither
+changes an existing HNS network.
 """
 
 import json
@@ -37,8 +37,8 @@ class WindowsNode:
         self.hns = hns
         self._list = cni_path.endswith(".conflist")
         self.cni_path = "C:" + cni_path.replace("/", "\\")
-        """The path of the CNI configuration: an operator writes a list of plugins, the image's
-        template is a single plugin."""
+        """The path of the CNI configuration. An operator writes a list of plugins (``.conflist``);
+        the image's template is a single plugin."""
         self._template = template
         self._accepted = accepted
         self.plugin: dict[str, Any] = {}
@@ -106,5 +106,5 @@ class WindowsNode:
         self.process = self._last_process
 
     def felix_ended(self) -> None:
-        """Forget the process of a Felix that has ended."""
+        """Record that the process of Felix has ended."""
         self.process = None

@@ -47,7 +47,7 @@ BACKEND_DATA = f"{ANNOTATIONS}/backend-data"
 
 
 class FlannelOverlay(Flannel):
-    """flannel's plugin if the backend is ``vxlan``: it delegates to win-overlay."""
+    """flannel's plugin for the backend ``vxlan``, which delegates to win-overlay."""
 
     kube_network = "flannel.*"
     host_endpoint = ""

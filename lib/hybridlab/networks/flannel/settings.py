@@ -8,8 +8,8 @@ from hybridlab.networks.vxlan.settings import LARGEST_VNI
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 SMALLEST_VNI = 4096
-"""The smallest VNI on Windows; flannel's default for Linux is 1, so that a hybrid cluster must set
-it."""
+"""The smallest VNI on Windows. flannel's default on Linux is 1, so a hybrid cluster must set the
+VNI."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An IPAM block: which of its addresses are free, and the purpose of each used address.
 
-It only keeps records, in Calico's own terms (ordinals, attributes, a FIFO of free ordinals);
+A block only keeps records, in Calico's own terms (ordinals, attributes, a FIFO of free ordinals).
 ``ipam`` decides from which block a node may take addresses.
 """
 
@@ -36,7 +36,7 @@ class Block:
         """Increases with every change, as the object's ``sequenceNumber``."""
         self.sequence_of: dict[int, int] = {}
         self.reserves = windows
-        """The Windows ordinals are reserved again when they are released."""
+        """True: the Windows ordinals are reserved again when they are released."""
         self._used: dict[int, Attribute] = {}
         self._free: deque[int] = deque(range(self.size))
         if windows:
@@ -68,9 +68,8 @@ class Block:
         return self.address(ordinal)
 
     def assign_that(self, address: str, attribute: Attribute) -> bool:
-        """Assign this address; False if it is not free. Addresses that Windows reserves are never
-        free.
-        """
+        """Assign this address; return False if it is not free. Addresses that Windows reserves are
+        never free."""
         ordinal = self.ordinal(address)
         if ordinal not in self._free:
             return False
@@ -104,7 +103,8 @@ class Block:
     def unreserve(self) -> None:
         """End the Windows reservation: the next pod gets the host endpoint's ordinal.
 
-        The other ordinals become free last: a pod with its gateway's address would only be cut off.
+        The other ordinals go to the end of the free list: a pod with the gateway's address would
+        only be cut off.
         """
         self.reserves = False
         self.sequence += 1

@@ -2,8 +2,8 @@
 """The CNI project's plugin host-local: each node's pods have addresses of its podCIDR; an
 ``AddressSource``.
 
-It assigns the addresses of a range in turn. It does not use the API, and it ignores requests for
-pools. Source: containernetworking/plugins, plugins/ipam/host-local; for the range on Windows,
+The plugin assigns the addresses of a range in turn. It does not use the API, and ignores requests
+for pools. Source: containernetworking/plugins, plugins/ipam/host-local; for the range on Windows,
 ``UpdateHostLocalIPAMDataForWindows`` of Calico's CNI plugin.
 """
 

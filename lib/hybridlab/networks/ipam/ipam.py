@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calico IPAM: which block a node has, and which address a pod gets; an ``AddressSource``.
 
-It decides as libcalico does, and refuses in its words. Pure and synchronous; ``ipam_objects``
-writes the corresponding API objects. IPv6 and IP reservations are not here.
+It decides as libcalico does, and refuses with libcalico's messages. The module is synchronous and
+uses no API; ``ipam_objects`` writes the corresponding API objects. IPv6 and IP reservations are not
+emulated.
 """
 
 import ipaddress
@@ -65,7 +66,7 @@ class IPAM:
         self._blocks: dict[ipaddress.IPv4Network, Block] = {}
         self._by_handle: dict[str, list[tuple[Block, str]]] = {}
         self.dirty_blocks: dict[ipaddress.IPv4Network, None] = {}
-        """Blocks whose object is outdated; the writer of the objects empties it."""
+        """Blocks whose object is outdated; the writer of the objects removes them."""
         self.dirty_handles: dict[str, None] = {}
 
     def blocks(self) -> tuple[Block, ...]:
@@ -112,8 +113,8 @@ class IPAM:
         """Assign an address for a handle on ``node``. Raise IPAMError.
 
         A node's blocks are counted only within the pools from which this address may be
-        (``prepareAffinityBlocksForHost``): a Windows node gets a second block by a request for
-        another pool, or once its own pool is disabled.
+        (``prepareAffinityBlocksForHost``). A Windows node therefore gets a second block for a pod
+        that requests another pool, or once its own pool is disabled.
         """
         machine = self._nodes[node]
         if machine.os == "windows" and not self.strict_affinity:

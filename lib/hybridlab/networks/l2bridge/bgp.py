@@ -2,9 +2,9 @@
 """BGP among the nodes of a cluster: running daemons, peers, and the routes that each node learns.
 
 No BGP packets are sent: sessions and routes are those that daemons in these states would have
-agreed on. A session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a Windows
-end. A session that ended with a program keeps its routes for as long as BIRD's graceful restart
-allows.
+agreed on. A session is up only while BIRD runs on each Linux end, and confd and RemoteAccess run on
+each Windows end. If a session ends because a program ended, its routes stay for as long as BIRD's
+graceful restart allows.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ PROGRAMS: Mapping[OS, Mapping[str, str]] = {
     "linux": {"bird": "calico-node"},
     "windows": {"confd": "confd", "RemoteAccess": ""},
 }
-"""The programs that a node needs to speak BGP, and their containers; none: the host's own, always
-running."""
+"""Map the programs that a node needs to speak BGP to their containers; empty: the host's own
+program, which always runs."""
 GRACE = 120.0
-"""s. How long BIRD keeps the routes of a peer that restarts (graceful restart time,
+"""s. The time for which BIRD keeps the routes of a peer that restarts (graceful restart time,
 bird.cfg.template)."""
 DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
@@ -87,9 +87,8 @@ class Bgp:
     def __init__(
         self, nodes: Mapping[str, OS], *, configures: bool, routers: Iterable[Router] = ()
     ) -> None:
-        """Set up the speakers; ``configures``: confd writes BGP's configuration on Windows, which
-        some releases' confd does not.
-        """
+        """Set up the speakers. ``configures``: whether confd writes BGP's configuration on Windows;
+        in some releases it does not."""
         self._os = nodes
         self._configures = configures
         self._routers = {router.address: router for router in routers}
@@ -98,10 +97,10 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """For each node of which a program has ended: the time until which peers keep its routes
+        """Map each node on which a program has ended to the time until which peers keep its routes
         (monotonic seconds)."""
         self.since: dict[str, str] = {}
-        """For each node: the time of day since which its programs run, in BIRD's form."""
+        """Map each node to the time of day since which its programs run, in BIRD's form."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
         """Map the id of each fault to the defect and its place."""
         self._listeners: list[Callable[[], None]] = []
@@ -144,7 +143,7 @@ class Bgp:
         return self._os.get(node) == "linux"
 
     def configured(self, node: str) -> bool:
-        """Return whether BGP's configuration on a node has its peers."""
+        """Return whether BGP is configured on a node, including its peers."""
         if self.is_linux(node):
             return True
         is_configured = self._configures and node not in self.wrong("unrendered")
@@ -172,7 +171,7 @@ class Bgp:
 
     def _meshed(self, node: str, facts: RoutingFacts) -> list[str]:
         """Return a node's peers in the mesh. Route reflectors leave the mesh according to the
-        template for Linux (bird.cfg.template), and stay in it according to the one for Windows
+        template for Linux (bird.cfg.template), and stay in it according to the template for Windows
         (peerings.ps1.template)."""
         others = [name for name in facts.ends if name != node]
         if not self.is_linux(node):
@@ -229,8 +228,8 @@ class Bgp:
     def teachers(self, node: str, owner: str, facts: RoutingFacts) -> list[str]:
         """Return the nodes through whose sessions a node learns another node's routes.
 
-        They are that node itself, or Linux nodes that reflect: these pass on routes from and to
-        their clients.
+        They are the other node itself, or Linux nodes that reflect: reflectors pass on routes from
+        and to their clients.
         """
         if owner in self.wrong("withheld"):
             return []
@@ -273,9 +272,8 @@ class Bgp:
         return self._agreed(node, other, facts) and all(up)
 
     def _reaches(self, node: str, peer: Peer) -> bool:
-        """Return whether a node's peer is an existing router that agrees, and that receives the
-        node's announcements.
-        """
+        """Return whether a node's peer is an existing router with the AS number of the node's
+        configuration, and receives the node's announcements."""
         router = None if peer.node else self._routers.get(peer.address)
         return (
             router is not None
@@ -338,7 +336,7 @@ def _peers_by(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterat
         )
         return
     address, _, port = str(spec.get("peerIP") or "").partition(":")
-    # Other addresses are of IPv6, which concerns only BIRD6.
+    # All other addresses are IPv6 addresses, which only BIRD6 uses.
     if node in selected and address and ":" not in port:
         yield Peer(kind, address, int(spec.get("asNumber") or 0))
 

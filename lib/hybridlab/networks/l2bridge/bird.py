@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BIRD of a Linux node: the protocols that its client lists, according to the sessions of the
+"""BIRD of a Linux node: the protocols that ``birdcl`` lists, according to the sessions of the
 cluster."""
 
 from collections.abc import Callable, Mapping

@@ -20,11 +20,11 @@ from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s. How long to wait for routes, which are set in milliseconds."""
+"""s. The maximum wait for routes, which are set in milliseconds."""
 
 
 class BgpEntries(Entries):
-    """A fault that is an entry in ``Bgp.faults``; routes follow from it."""
+    """A fault that is an entry in ``Bgp.faults``, from which the routes are computed again."""
 
     def __init__(
         self, lab: LabParts, identity: str, what: Wrong, where: object, *words: str
@@ -52,7 +52,7 @@ class BgpEntries(Entries):
 
 @TYPES.fault("bgp-stopped", "underlay", NODE)
 def bgp_stopped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """BIRD of a Linux node does not run, or RemoteAccess of a Windows node."""
+    """On a Linux node BIRD does not run; on a Windows node RemoteAccess does not run."""
     node = lab.node(parameters["node"])
     program = "bird" if lab.calico.nodes[node].os == "linux" else "RemoteAccess"
     return BgpEntries(
@@ -62,7 +62,7 @@ def bgp_stopped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
 
 @TYPES.fault("bgp-peer-down", "underlay", NODE, Parameter("to", "name of the other node"))
 def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Two nodes have no BGP session, though both have all others."""
+    """Two nodes have no BGP session with each other, but keep all their other sessions."""
     pair = frozenset((lab.node(parameters["node"]), lab.node(parameters["to"])))
     if len(pair) < 2:
         raise BadFault(f"to is {parameters['to']!r}, the node itself")
@@ -80,8 +80,8 @@ def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
 
 
 def _at_a_node(name: str, os: OS | None, what: Wrong, effect: str, meaning: str) -> None:
-    """Declare a fault of a node, of this operating system if it is given: an entry in
-    ``Bgp.faults``."""
+    """Declare a fault of a node that is an entry in ``Bgp.faults``. ``os``: the node's operating
+    system; None: any."""
 
     def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
         named = parameters["node"]

@@ -110,8 +110,8 @@ class L2Bridge(Plane):
         return self._knows_no_pod_cidr and machine.os == "windows" and self.starts(machine)
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether calico-node starts. After a manual installation with CNI_IPAM_TYPE and
-        USE_POD_CIDR it does not.
+        """Return whether calico-node starts. It does not after a manual installation with
+        CNI_IPAM_TYPE and USE_POD_CIDR.
 
         Its startup then requests a block from a client without IPAM, again and again: "operation
         not supported" (libcalico-go/lib/backend/k8s/client.go).
@@ -129,7 +129,7 @@ class L2Bridge(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the routes of BIRD, on Windows of RemoteAccess: learned blocks with the
+        """Return the routes that BIRD sets, on Windows RemoteAccess: learned blocks with the
         addresses of their nodes.
 
         A block with a next hop outside the underlay is learned, but gets no route.
@@ -270,6 +270,6 @@ class L2Bridge(Plane):
 
 def _host_endpoint(windows: WindowsNode | None) -> HostEndpoint | None:
     """Return the host's own endpoint in the pods' network, which is a device of the host; None on
-    Linux and without network."""
+    Linux, and on Windows without a network of pods."""
     address = None if windows is None else windows.hns.host_endpoint
     return None if address is None else HostEndpoint(name=HOST_ENDPOINT, address=address)

@@ -12,9 +12,9 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.windows.host import HostRefused
 
 NOT_CONFIGURED = "BGP is not configured."
-"""The answer of every cmdlet until confd has configured a router there (calico#11714)."""
+"""The answer of every cmdlet until confd has configured a router on the host (calico#11714)."""
 NOT_RUNNING = "RemoteAccess is not running."
-"""The answer while the service is stopped. It is deduced: nobody has published it."""
+"""The answer while the service is stopped. The text is deduced: nobody has published it."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class RemoteAccess:
         return [{"Network": networks}] if networks else []
 
     def _routes(self) -> Table:
-        """Return the best of the learned routes: from nodes their blocks, from Linux nodes also the
-        networks of Services, from routers their networks."""
+        """Return the best learned routes: from nodes to their blocks, from Linux nodes also to the
+        networks of Services, from routers to their networks."""
         node = self._ready()
         facts = self.facts
         peers = {peer.node: peer.name for peer in self.bgp.peers(node, facts) if peer.node}

@@ -10,8 +10,8 @@ from typing import Literal
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 32, 2)))
-"""Releases, from the first to before the second, whose confd configures no BGP on Windows
-(calico#11714, #13139)."""
+"""Releases whose confd configures no BGP on Windows (calico#11714, #13139). Each range begins with
+its first release and ends before its second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Router:
     routes packets by the blocks that it learns, and passes on the blocks that another router of the
     underlay learns."""
     selects: str = ""
-    """The nodeSelector of a BGPPeer that exists from the beginning; empty: another user creates
-    one."""
+    """The nodeSelector of a BGPPeer that exists from the beginning; empty: a user creates the
+    BGPPeer."""
 
     def problem(self, subnets: Collection[str]) -> str:
         """Return the reason why this router is impossible; empty if it is possible."""
@@ -55,17 +55,17 @@ class L2BridgeSettings(PlaneSettings):
 
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
-    """Releases that configure no BGP on Windows are used as they were shipped; otherwise they are
-    refused. With host-local, such a release's startup on Windows claims a block and creates its
-    network from this block; after a manual installation the startup never ends."""
+    """True: a release that configures no BGP on Windows is used as it was shipped; False: such a
+    release is refused. With host-local, such a release's startup on Windows claims a block and
+    creates its network from this block; after a manual installation the startup never ends."""
 
     routers: tuple[Router, ...] = ()
     """The routers that a BGPPeer can make a node's peers."""
     mesh: bool = True
-    """Nodes peer with each other by themselves."""
+    """True: all nodes peer with each other without a BGPPeer."""
     reflectors: str = ""
     """The peerSelector of a BGPPeer of all nodes that exists from the beginning. It selects the
-    nodes that annotations make route reflectors; empty: there is none."""
+    nodes that annotations make route reflectors; empty: there is no such BGPPeer."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         subnets = {

@@ -13,11 +13,12 @@ from hybridlab.networks.routed.missing import Missing
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s. How long to wait for routes, which are set in milliseconds."""
+"""s. The maximum wait for routes, which are set in milliseconds."""
 
 
 class RouteEntries(Entries):
-    """A fault that is an entry in a table of the plane; routes follow from it."""
+    """A fault that is an entry in a table of the plane, from which the routes are computed
+    again."""
 
     def __init__(
         self, lab: LabParts, identity: str, value: object, table: dict[str, Any], effect: str
@@ -26,7 +27,7 @@ class RouteEntries(Entries):
         super().__init__(identity, value, {effect: table}, self._follow, self._follow)
 
     async def _follow(self) -> None:
-        """Set the routes of every node, and those of the fabric, again."""
+        """Set the routes of every node and of the fabric again."""
         calico = self._lab.calico
         missing_of(self._lab).changed()
         running = [felix for felix in calico.felixes.values() if felix.running]
@@ -70,7 +71,7 @@ def fabric_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, 
 
 @TYPES.fault("pod-cidr-full", "ipam", NODE)
 def pod_cidr_full(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node has no address left for another pod: its plugin refuses the pod."""
+    """A node has no address left for another pod: the node's CNI plugin refuses the pod."""
     words = missing_of(lab).words
     full = lab.node(parameters["node"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routes and addresses that faults remove from a network whose routes Calico does not set."""
+"""The routes and addresses that faults remove, on a network whose routes Calico does not set."""
 
 from collections.abc import Callable
 

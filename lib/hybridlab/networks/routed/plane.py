@@ -122,8 +122,8 @@ class Routed(Plane):
     def _networks(self, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
         """Yield (network, node) for each network of pods.
 
-        These are podCIDRs. If the platform assigns addresses, they are the networks that it
-        reserves, which the API does not show.
+        These are the nodes' podCIDRs or, if the platform assigns addresses, the networks that it
+        reserves. The API does not show the latter.
         """
         if self.profile.network.ipam == "platform":
             yield from ((self._network_of(name), name) for name in self._machines)
@@ -162,8 +162,8 @@ class Routed(Plane):
         )
 
     def _pods(self, facts: RoutingFacts) -> tuple[str, ...]:
-        """Return the networks of pods, within which nothing is masqueraded. Calico's plugin reads
-        them from the pools, other plugins from their own configuration."""
+        """Return the networks of pods, between which no traffic is masqueraded. Calico's plugin
+        reads them from the pools, other plugins from their own configuration."""
         if self.plugin.type == "calico":
             return facts.pool_cidrs()
         return (self.profile.network.pod_cidr,)

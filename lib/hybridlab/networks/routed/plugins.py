@@ -2,7 +2,7 @@
 """CNI plugins of Windows nodes on networks that Calico does not route.
 
 A plugin decides about a pod, its HNS network and endpoint, the host's own endpoint, the CNI
-configuration and a pod's first moments.
+configuration, and whether a pod is open before Felix has programmed it.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ class Plugin:
     kube_network: ClassVar[str]
     """The regular expression by which Felix finds this network (KUBE_NETWORK)."""
     host_endpoint: ClassVar[str] = ""
-    """The name of the host's endpoint in the pods' network, which is the pods' gateway; empty: it
-    has none, and the gateway is the network's."""
+    """The name of the host's endpoint in the pods' network, which is the pods' gateway; empty: the
+    host has no endpoint, and the gateway is the network's."""
     endpoint: ClassVar[str] = "{sandbox}_{network}"
     """The name of a pod's endpoint."""
     made_by_hand: ClassVar[bool] = False
-    """The network exists before the first pod."""
+    """True: the network was created by hand, so that it exists before the first pod."""
     installation: ClassVar[str] = "Calico"
     """Installation ``.spec.cni.type``."""
     on_linux: ClassVar[str] = "calico"
@@ -48,8 +48,8 @@ class Plugin:
     pod_prefix: ClassVar[str] = "cali"
     cni_file: ClassVar[str]
     leaves_open: ClassVar[bool] = True
-    """A pod receives and sends any traffic until Felix has programmed it: of all plugins, only
-    Calico's gives the endpoint an ACL that blocks ingress."""
+    """True: a pod receives and sends any traffic until Felix has programmed it. Only Calico's
+    plugin gives the endpoint an ACL that blocks ingress."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -92,9 +92,9 @@ class Plugin:
         return []
 
     def _policies(self, *, services: bool = True) -> list[dict[str, Any]]:
-        """Return the policies of a configuration. Outbound NAT applies except to pods, to other
-        networks for which pods keep their addresses and, unless Azure wrote it, to Services.
-        Services are reached through the host."""
+        """Return the policies of a configuration. Outbound NAT applies to all targets except pods,
+        other networks for which pods keep their addresses and, unless Azure wrote the
+        configuration, Services. Services are reached through the host."""
         network = self.profile.network
         own = (network.pod_cidr, network.service_cidr) if services else (network.pod_cidr,)
         return [
@@ -173,8 +173,8 @@ class AzureVnet(Plugin):
     cni_file = "10-azure.conflist"
 
     def configuration(self) -> dict[str, Any]:
-        """Return the list of plugins; with direct server return of kube-proxy it has no route to
-        Services."""
+        """Return the list of plugins. If kube-proxy uses direct server return, the list has no
+        route to Services."""
         dsr = self.profile.kube_proxy.windows_dsr
         plugin = {
             "type": self.type,
@@ -286,8 +286,8 @@ class VpcBridge(Plugin):
 
 
 class Flannel(Plugin):
-    """flannel's host-gw plugin, which delegates to win-bridge; flanneld creates the network when it
-    starts.
+    """flannel's host-gw plugin, which delegates to win-bridge; flanneld creates the HNS network
+    when it starts.
 
     Sources: flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go; flannel-io/cni-plugin.
     """
@@ -317,8 +317,8 @@ class Flannel(Plugin):
         }
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
-        """Return the annotations that flanneld writes on its node; every other flanneld sets its
-        route by them."""
+        """Return the annotations that flanneld writes on its node. By them every other flanneld
+        sets its route to the node."""
         return {
             f"{ANNOTATIONS}/backend-type": "host-gw",
             f"{ANNOTATIONS}/backend-data": "null",

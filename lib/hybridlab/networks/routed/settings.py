@@ -20,13 +20,13 @@ class RoutedSettings(PlaneSettings):
     kind: Literal["routed"] = "routed"
     routes: Literal["cloud", "static"] = "cloud"
     """cloud: the underlay's router routes each node's network of pods to the node. static: every
-    node has a route to every other node. It is set by an administrator, or by flannel host-gw,
-    which follows the nodes' annotations."""
+    node has a route to every other node, which is set by an administrator, or by flannel host-gw
+    from the nodes' annotations."""
     plugin: PluginName = "calico"
-    """The CNI plugin of Windows nodes; azure-vnet and vpc-bridge have one of their own on Linux,
-    too."""
+    """The CNI plugin of Windows nodes; with azure-vnet and vpc-bridge, Linux nodes have a plugin of
+    the platform, too."""
     pool: bool = True
-    """calico-node found no pool when it started without NO_DEFAULT_POOLS, and created
+    """True: calico-node started without NO_DEFAULT_POOLS, found no pool, and created
     default-ipv4-ippool (Calico's startup; not verified on AKS and EKS)."""
     pool_cidr: str = ""
     """The network of this pool: kubeadm's podSubnet, else 192.168.0.0/16; empty:

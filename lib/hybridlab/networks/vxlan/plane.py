@@ -93,10 +93,10 @@ class Vxlan(Plane):
         )
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return the rules of a Windows host. They concern its own connections to pods of other
-        nodes, to ClusterIPs, and before KB4571748 to NodePorts of its own. They also concern
-        packets from pod to pod that arrive without a tunnel, which belong to no endpoint of an
-        overlay network."""
+        """Return the rules of a Windows host. They block the host's own connections to pods of
+        other nodes, to ClusterIPs and, before KB4571748, to the host's own NodePorts. They also
+        block packets from pod to pod that arrive without a tunnel, which belong to no endpoint of
+        an overlay network."""
         if machine.os != "windows":
             return ()
         first = self.profile.kube_proxy.node_port_range
@@ -129,7 +129,7 @@ class Vxlan(Plane):
     def mtu(self, override: int | None) -> int:
         """Return the MTU inside pods.
 
-        For Windows it is deduced: Calico's Windows CNI plugin sets no MTU.
+        For Windows the value is deduced: Calico's Windows CNI plugin sets no MTU.
         """
         return override if override is not None else self.profile.network.underlay_mtu - OVERHEAD
 
@@ -149,8 +149,8 @@ class Vxlan(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the tunnel and routes: on Linux with the VNI at Felix' start, on Windows with the
-        HNS network's VSID."""
+        """Return the tunnel and routes: on Linux with the VNI that Felix read at its start, on
+        Windows with the HNS network's VSID."""
         network = self.profile.network
         if windows is None:
             vni: int | None = felix_vni(felix)
@@ -177,9 +177,9 @@ class Vxlan(Plane):
         """Return the VNI of a Windows node's packets if it differs from the VSID of its HNS
         network; None otherwise.
 
-        Felix gives every remote route the VNI that it had at its start. Nobody has reported whether
-        Windows nodes that all have the old VSID still reach each other; the profile decides, except
-        for a VNI of which Felix uses 16 bits.
+        Felix gives every remote route the VNI that Felix read at its start. Nobody has reported
+        whether Windows nodes that all have the old VSID still reach each other. The profile decides
+        this, except for a VNI of which Felix uses 16 bits.
         """
         if windows is None:
             return None
@@ -260,7 +260,8 @@ class Vxlan(Plane):
         return {"VXLAN_VNI": given} if given.isdecimal() else {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
-        """Return the names that Felix ignores: felix-service.ps1 sets FELIX_VXLANVNI itself."""
+        """Return ``vxlanVNI`` on Windows: felix-service.ps1 sets FELIX_VXLANVNI, which overrides
+        it."""
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -293,8 +294,8 @@ def external_network(machine: Machine) -> NetworkSpec:
 
 
 def remote_subnets(routes: NodeRoutes, vni: int) -> list[dict[str, Any]]:
-    """Return the policies by which HNS routes to other nodes; ``vni`` is used for a route that
-    names none."""
+    """Return the policies by which HNS routes to other nodes; ``vni`` is for routes without a VNI
+    of their own."""
     return [
         {
             "Type": "RemoteSubnetRoute",

@@ -2,7 +2,8 @@
 """A node's tunnel and routes, computed from the API's objects: annotations of nodes, IPAM blocks,
 pools.
 
-A block of another node is routed only once that node's tunnel endpoint is known, as in Felix. Pure.
+A block of another node is routed only once that node's tunnel endpoint is known, as in Felix. All
+functions are pure.
 """
 
 import hashlib
@@ -53,8 +54,8 @@ def node_routes(
     """Return the node's routes, and the networks that have no route yet because their node's tunnel
     is unknown.
 
-    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: the VNI of packets that
-    are sent there, in place of the VXLAN device's.
+    Without a ``tunnel`` of its own the node has no remote routes. ``vni``: the VNI of packets on
+    remote routes, in place of the VXLAN device's.
     """
     remote: list[TunnelRoute] = []
     unknown: list[str] = []
@@ -85,7 +86,7 @@ def past_the_tunnel(
     facts: RoutingFacts, routes: NodeRoutes, subnet: ipaddress.IPv4Network
 ) -> NodeRoutes:
     """Return a Linux node's routes, in which blocks of pools in cross-subnet mode are routed
-    directly to their nodes if these nodes are in its ``subnet``, too."""
+    directly to their nodes if these are in the same ``subnet``."""
     near = [
         route
         for route in routes.remote_blocks

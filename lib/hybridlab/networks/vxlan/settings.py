@@ -9,7 +9,7 @@ from hybridlab.profiles.model import PlaneSettings, Profile
 LARGEST_VNI = 2**24 - 1
 DEFAULT_VNI = 4096
 DEFAULT_PORT = 4789
-"""Calico's own."""
+"""The UDP port of VXLAN by default, as in Calico."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +22,11 @@ class VxlanSettings(PlaneSettings):
     """The UDP port on Linux; Windows supports no other than 4789."""
 
     windows_host_reaches_pods: bool = False
-    """A Windows host itself reaches pods of other nodes. Documents contradict each other: the
-    walkthrough of 2020 says that it does not; HNS' routes would allow it."""
+    """True: a Windows host itself reaches pods of other nodes. Sources contradict each other: the
+    walkthrough of 2020 says that it does not, but HNS' routes would allow it."""
     windows_host_reaches_services: bool = False
-    """A Windows host itself reaches ClusterIPs. Documents contradict each other on this, too."""
+    """True: a Windows host itself reaches ClusterIPs. Documents contradict each other on this,
+    too."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):

@@ -2,9 +2,9 @@
 """Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with
 the messages of its source code.
 
-On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares
-with a number that Winsock never returns (golang/go#45621). Other subcommands, TLS and SCTP are not
-emulated.
+On Windows ``connect`` reports a refused TCP connection as ``OTHER: ... actively refused it.``: the
+program compares the error with a number that Winsock never returns (golang/go#45621). Other
+subcommands, TLS and SCTP are not emulated.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _RESET = "wsarecv: An existing connection was forcibly closed by the remote host
 
 
 class _BadFlag(Exception):
-    """The message for standard error."""
+    """A wrong flag; the message is for standard error."""
 
 
 def _duration(text: str) -> float:
@@ -48,8 +48,8 @@ def _duration(text: str) -> float:
 def _parse(
     words: tuple[str, ...], known: dict[str, str], switches: frozenset[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
-    """Return Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``; raise
-    _BadFlag."""
+    """Return the values of flags in Go's forms ``--name=value``, ``--name value`` or, for
+    ``switches``, ``--name``; and the other words. Raise _BadFlag."""
     given = dict(known)
     rest = []
     queue = list(words)

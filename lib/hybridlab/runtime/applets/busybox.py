@@ -70,7 +70,7 @@ async def ping(process: Process) -> int:
 
 
 def _statistics(host: str, sent: int, times: list[float]) -> list[str]:
-    """Return the last lines of a ping; ``times`` are those of the replies in ms."""
+    """Return the last lines of a ping; ``times``: the round-trip time of each reply, ms."""
     loss = 100 * (sent - len(times)) // sent if sent else 0
     lines = [
         "",
@@ -208,8 +208,8 @@ async def idle(process: Process) -> int:
 
 
 async def elsewhere(process: Process) -> int:
-    """Represent a program that the lab runs elsewhere (Felix, kube-proxy, the API server): its log
-    begins with a note about that."""
+    """Represent a program that the lab runs elsewhere (Felix, kube-proxy, the API server): the
+    container's log begins with a note that says so."""
     await out(
         process,
         f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)",

@@ -26,8 +26,8 @@ class NameNotFound(Exception):
 
 
 class ResolverSilent(Exception):
-    """There was no answer, a refused port, or an answer without a result (SERVFAIL): it stays
-    unknown whether the name exists."""
+    """The server did not answer, refused the port, or answered without a result (SERVFAIL): it
+    stays unknown whether the name exists."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
     """Return the hosts file's addresses of ``name``, otherwise the A records of ``name`` with the
     pod's search list.
 
-    If a nameserver does not answer, the rest of the time is left for the next one. Raise
+    If a nameserver does not answer, the next nameserver gets the rest of the time. Raise
     NameNotFound or ResolverSilent.
     """
     if is_address(name):

@@ -28,7 +28,7 @@ connection."""
 
 
 class ConnectFailed(OSError):
-    """There was no connection; ``errno`` is the reason."""
+    """No connection was established; ``errno`` is the reason."""
 
 
 class BadAnswer(Exception):
@@ -97,7 +97,8 @@ async def request(
 ) -> Response:
     """Send a GET to ``address`` on a new connection; the call has no time-out of its own.
 
-    Raise :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
+    Raise :class:`ConnectFailed` if there is no connection, OSError if the connection fails later,
+    and :class:`BadAnswer`.
     """
     try:
         reader, writer = await connect(net, address, url.port)
@@ -177,7 +178,7 @@ class Request:
     peer: tuple[str, int]
     local: tuple[str, int]
     odd: str = ""
-    """An entry of ``ODD``."""
+    """The kind of malformed request, an entry of ``ODD``; empty: the request is well-formed."""
 
     @property
     def path(self) -> str:
@@ -207,8 +208,8 @@ drops packets, which a client cannot distinguish from a denial."""
 def listen(
     net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = ""
 ) -> socket.socket:
-    """Return a bound (and for TCP listening) socket in ``net``; raise OSError when the port is
-    taken."""
+    """Return a bound (and for TCP listening) socket in ``net``. Raise OSError if the port is in
+    use."""
     sock = net.socket(socket.AF_INET, kind)
     try:
         if kind == socket.SOCK_STREAM:
@@ -227,7 +228,8 @@ async def tcp_server(
     sock: socket.socket,
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[None]:
-    """Serve connections of a listening socket inside the block; at its end all of them are closed."""
+    """Serve connections of a listening socket inside the block; close all connections at its
+    end."""
     loop = asyncio.get_running_loop()
     running: set[asyncio.Task[None]] = set()
 
@@ -281,8 +283,8 @@ def http_server(
 ) -> contextlib.AbstractAsyncContextManager[None]:
     """Answer HTTP requests on a listening socket inside the block.
 
-    ``server`` is the Server header. ``odd`` gives the status with which odd requests are answered;
-    0 means that the connection is closed.
+    ``server`` is the Server header. ``odd`` maps each kind of malformed request to the status of
+    its answer; 0 means that the connection is closed.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

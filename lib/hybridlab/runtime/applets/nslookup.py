@@ -2,8 +2,8 @@
 """busybox ``nslookup`` of 1.29 and later, which queries the server itself: it appends every search
 suffix to a short name.
 
-It fails if any of these names does not exist, so manuals recommend busybox:1.28, whose applet is
-not emulated.
+The command fails if any of these names does not exist. Manuals therefore recommend busybox:1.28,
+whose applet is not emulated.
 """
 
 import re

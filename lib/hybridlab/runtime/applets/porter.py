@@ -2,8 +2,8 @@
 """The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each
 SERVE_*PORT_<n>.
 
-As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, for a datagram the
-value alone.
+It behaves as test/images/agnhost/porter/porter.go of Kubernetes: it serves HTTP on every TCP port,
+and answers a datagram with the value alone.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _SERVED = re.compile(r"SERVE_(TCP_|UDP_|)PORT_(.*)")
 
 
 async def porter(process: Process) -> int:
-    """Serve every port that a variable names, until killed."""
+    """Serve every port that an environment variable names, until killed."""
     for name in process.env:
         if name.startswith(("SERVE_TLS_PORT_", "SERVE_SCTP_PORT_")):
             return await not_emulated(process, f"porter with {name}")

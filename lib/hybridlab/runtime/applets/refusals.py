@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The delay of refused TCP connections in programs of Windows.
 
-After a reset Winsock first repeats its SYN every 500 ms, and reports the refusal only when all were
-refused (Microsoft KB175523). That takes 1 to 3 s; Linux reports the first refusal.
+After a reset Winsock first repeats its SYN every 500 ms, and reports the refusal only when all SYNs
+were refused (Microsoft KB175523). That takes 1 to 3 s; Linux reports the first refusal.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows' console tools: ping, ipconfig, hostname, findstr, and the part of cmd that starts them.
 
-Texts are those of the English Windows Server. ``ping`` exits 0 when a reply came back, "Destination
-host unreachable" included, as on Windows. cmd runs one command with ``/c``, with redirection to
-NUL; anything else is not emulated.
+Texts are those of the English Windows Server. As on Windows, ``ping`` exits with 0 when any reply
+came back, including "Destination host unreachable". cmd runs one command with ``/c``, with
+redirection to NUL; other uses are not emulated.
 """
 
 import asyncio

@@ -19,8 +19,9 @@ For users of the lab who want to see how a broken cluster behaves. This page is 
 `python -m tests.unit.hybridlab.faults.page`; `hybridlab faults list` prints what a running lab
 offers. [The lab](lab.md#faults) says how to inject and heal a fault.
 
-The value in parentheses is a parameter's default; a parameter without one has to be given, and
-`()` may be left out. The scope lists the possible values of `node`.
+The value in parentheses after a parameter's name is its default; empty parentheses mean that the
+default is empty. A parameter without a default must be given. `node` without a description takes
+the values that the scope lists: the name of such a node, or `all`.
 """
 
 

@@ -2,8 +2,8 @@
 """Faults of the paths to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN
 device.
 
-Felix sets them wrong while the fault is active; a Windows node's HNS network then shows the same
-wrong routes.
+While a fault is active, Felix sets these entries wrong. A Windows node's HNS network then shows the
+same wrong routes.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ TYPES = Types()
 LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
 TO = Parameter("to", "name of the other node, or all", "all")
 BLOCK_BEFORE = "192.168.171.64/26"
-"""The block of an IPIP pool that the cluster once had; no pool of the lab has it, so that no packet
-is sent there."""
+"""The block of an IPIP pool that the cluster once had; no pool of the lab contains the block, so
+that no packet is sent to it."""
 
 PATIENCE = 10.0
-"""s.  Felix programs its routes in milliseconds."""
+"""s. The maximum wait for Felix, which programs its routes in milliseconds."""
 
 
 class _OfFelix(Entries):
@@ -44,7 +44,7 @@ class _OfFelix(Entries):
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
         """Describe the fault. ``laid`` receives the routes, or the tunnel, that Felix would make,
-        and returns those that it makes with the fault."""
+        and returns the routes, or the tunnel, that Felix makes with the fault."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
@@ -54,8 +54,8 @@ class _OfFelix(Entries):
         )
 
     async def _programmed(self) -> None:
-        """Wait a while until Felix has made its pending changes; if Felix no longer runs,
-        ``evidence`` shows that the changes are missing."""
+        """Wait up to PATIENCE seconds until Felix has made its pending changes; if Felix no longer
+        runs, ``evidence`` shows that the changes are missing."""
         self._felix.routing.due()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
@@ -108,7 +108,8 @@ class BlocksAstray(_OfFelix):
 
 @TYPES.fault("route-missing", "underlay", NODE, TO)
 def route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node has no route to other nodes' blocks; HNS of a Windows node no RemoteSubnetRoute."""
+    """A node has no route to other nodes' blocks; on a Windows node, HNS has no
+    RemoteSubnetRoute."""
     return BlocksAstray(lab, identity, parameters, _without("route"), "has no route to")
 
 
@@ -120,7 +121,7 @@ def route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     Parameter("entry", "forwarding or neighbour", "forwarding", ("forwarding", "neighbour")),
 )
 def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Linux node has no forwarding or no neighbour entry for other nodes' tunnels."""
+    """A Linux node has no forwarding entry, or no neighbour entry, for other nodes' tunnels."""
     lab.node_of("linux", parameters["node"])
     entry: Entry = "neighbour" if parameters["entry"] == "neighbour" else "forwarding"
     return BlocksAstray(lab, identity, parameters, _without(entry), f"has no {entry} entry for")
@@ -137,7 +138,7 @@ def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 @TYPES.fault("ipip-routes-left", "underlay", LINUX)
 class IpipRoutesLeft(_OfFelix):
-    """A Linux node still routes a block by the device of IPIP, as before the pools had VXLAN."""
+    """A Linux node still routes a block through the IPIP device, as before the pools had VXLAN."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = lab.node_of("linux", parameters["node"])

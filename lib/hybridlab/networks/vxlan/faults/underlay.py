@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of the underlay: it drops VXLAN packets, or some of them."""
+"""Faults of the underlay: it drops all VXLAN packets, or only large ones, or only fragments."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ TYPES = Types()
     scope="all, node, pair",
 )
 def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The underlay drops VXLAN (UDP 4789), both ways."""
+    """The underlay drops VXLAN (UDP 4789) in both directions."""
     scope = parameters["scope"]
     drop = f"udp dport {DEFAULT_PORT} drop"
     if scope == "all":
@@ -68,7 +68,7 @@ More Fragments and the offset, 6 bytes into the inner IPv4 header."""
     Parameter("way", "in, out or both, seen from the node", "both", ("in", "out", "both")),
 )
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Fragments of datagrams are lost between a node and the others."""
+    """Fragments of datagrams are lost between a node and all other nodes."""
     address = lab.address(lab.node(parameters["node"]))
     ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[parameters["way"]]
     rules = [

@@ -49,7 +49,7 @@ class VsidDiffers(Fault):
         self._node.hns.set_vsid(self._vsid)
 
     async def heal(self) -> None:
-        """Restore the VSID, unless the network has been made anew."""
+        """Restore the VSID, unless the network has been created again."""
         if self._is_there():
             self._node.hns.set_vsid(self._before)
 
