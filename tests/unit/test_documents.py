@@ -51,9 +51,7 @@ def test_generated_parts_are_not_counted() -> None:
 
 def test_each_command_has_a_line_of_its_own() -> None:
     found = {
-        page: lines
-        for page in PAGES
-        if (lines := run_together(page.read_text(encoding="utf-8")))
+        page: lines for page in PAGES if (lines := run_together(page.read_text(encoding="utf-8")))
     }
     assert not found
 
