@@ -56,7 +56,9 @@ SEATS_OF_ACCOUNT = (
 )
 """The seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
-"""Protocol and port of the attempts between every pair. TCP 80 is named ``page``, 8080 ``echo``."""
+"""Protocol and port of the attempts between every pair."""
+NAMED_PORTS = {"page": 80, "echo": 8080}
+"""The names of TCP ports in the pods' specs."""
 SOURCE_PORT = 40000
 """The clients' port, which is above all ports that a world may name."""
 _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
@@ -204,7 +206,11 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
         ]
         about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
         about["labels"] = {"kubernetes.io/service-name": meta["name"]}
-        ports = [{"port": port["port"], "protocol": port["protocol"]} for port in spec["ports"]]
+        ports = [
+            {"port": NAMED_PORTS.get(target, target), "protocol": port["protocol"]}
+            for port in spec["ports"]
+            for target in [port.get("targetPort") or port["port"]]
+        ]
         endpoints = [
             {"addresses": [seat.address], "conditions": {"ready": seat.ready}} for seat in chosen
         ]
@@ -302,9 +308,9 @@ def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Deci
 
 
 def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
-    named = {"page": 80, "echo": 8080}
     ports = [
-        {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named.items()
+        {"name": name, "containerPort": port, "protocol": "TCP"}
+        for name, port in NAMED_PORTS.items()
     ]
     return {
         "kind": "Pod",

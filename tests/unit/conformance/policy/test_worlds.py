@@ -123,6 +123,18 @@ def test_a_service_has_the_seats_that_it_selects() -> None:
     assert cells["a-win-1", "b-lin-1", "TCP", 8080].expected is DENIED
 
 
+@pytest.mark.parametrize("target", ["80", "page"])
+def test_a_rule_about_a_service_opens_the_port_of_its_pods_and_not_its_own(target: str) -> None:
+    service = (
+        "- {apiVersion: v1, kind: Service, metadata: {name: echo, namespace: '${b}'}, "
+        f"spec: {{selector: {{x: '13'}}, ports: [{{port: 8080, protocol: TCP, targetPort: {target}}}]}}}}\n"
+    )
+    rule = "egress: [{action: Allow, destination: {services: {name: echo, namespace: '${b}'}}}]"
+    cells = expected(world(service + policy(rule), claim="XPOL-7"))
+    assert cells["a-win-1", "b-win-1", "TCP", 80].expected is ALLOWED
+    assert cells["a-win-1", "b-win-1", "TCP", 8080].expected is DENIED
+
+
 PUT = policy("ingress: []").removeprefix("- ").strip()
 
 
