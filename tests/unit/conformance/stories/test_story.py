@@ -110,6 +110,16 @@ def test_every_state_of_members_is_left_again() -> None:
     assert after("gone", "ready") is None
 
 
+WITHOUT_EFFECT = {
+    ("shared-networks-and-a-policy-written-again", 2),
+    ("shared-networks-and-a-policy-written-again", 5),
+    ("staged-namesakes-and-the-last-policy-of-a-tier", 1),
+    ("staged-namesakes-and-the-last-policy-of-a-tier", 2),
+}
+"""Story and number of the edits after which the same paths are open: a data plane that acts upon
+them is wrong."""
+
+
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.world.name)
 def test_a_committed_story_closes_a_path_to_members_after_each_event_that_leaves_them(
     file: StoryFile,
@@ -122,10 +132,13 @@ def test_a_committed_story_closes_a_path_to_members_after_each_event_that_leaves
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.world.name)
-def test_each_edit_of_a_committed_story_changes_what_is_open(file: StoryFile) -> None:
+def test_each_edit_of_a_committed_story_changes_what_is_open_or_is_known_to_change_nothing(
+    file: StoryFile,
+) -> None:
     for before, now in pairwise(file.story.scenes()):
         if now.event and not now.event.pods:
-            assert closed(before) != closed(now), str(now)
+            is_same = (file.world.name, now.number) in WITHOUT_EFFECT
+            assert (closed(before) == closed(now)) is is_same, str(now)
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.world.name)
