@@ -127,7 +127,8 @@ def test_a_service_has_the_seats_that_it_selects() -> None:
 def test_a_rule_about_a_service_opens_the_port_of_its_pods_and_not_its_own(target: str) -> None:
     service = (
         "- {apiVersion: v1, kind: Service, metadata: {name: echo, namespace: '${b}'}, "
-        f"spec: {{selector: {{x: '13'}}, ports: [{{port: 8080, protocol: TCP, targetPort: {target}}}]}}}}\n"
+        f"spec: {{selector: {{x: '13'}}, "
+        f"ports: [{{port: 8080, protocol: TCP, targetPort: {target}}}]}}}}\n"
     )
     rule = "egress: [{action: Allow, destination: {services: {name: echo, namespace: '${b}'}}}]"
     cells = expected(world(service + policy(rule), claim="XPOL-7"))
