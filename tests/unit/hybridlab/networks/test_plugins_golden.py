@@ -5,6 +5,7 @@ whose README says where they are from."""
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hybridlab.networks.routed.plane import Routed
 from hybridlab.profiles.load import load
 from hybridlab.windows import hns_objects
 from tests.unit.hybridlab.networks.test_routed_plane import PROFILES, plane, with_pod
+from tests.unit.hybridlab.networks.test_sources_by_plugin import swap
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "routed"
 OF_THE_LAB = {"ActivityId", "ID", "VirtualNetwork", "Health", "MacAddress", "ManagementIP"}
@@ -47,6 +49,16 @@ def made(found: Routed) -> dict[str, Any]:
 def test_a_plugin_leaves_the_files_and_objects_of_its_sources(profile: str) -> None:
     golden = json.loads((GOLDEN / f"{profile}.json").read_text(encoding="utf-8"))
     assert made(plane(profile)) == golden
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(PROFILES, 2)))
+def test_two_plugins_in_each_others_place_leave_the_golden_of_neither(
+    monkeypatch: pytest.MonkeyPatch, one: str, other: str
+) -> None:
+    swap(monkeypatch, one, other)
+    for profile in (one, other):
+        golden = json.loads((GOLDEN / f"{profile}.json").read_text(encoding="utf-8"))
+        assert made(plane(profile)) != golden, profile
 
 
 def test_azure_keeps_the_route_to_services_without_direct_server_return() -> None:
