@@ -19,6 +19,7 @@ import pytest
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimVerdict
 from conformance.qualify.sets import sets
+from conformance.schedule.order import order
 from conformance.verdicts.acceptable import acceptable
 from hybridlab.networks.registry import fault_types
 from tests.detection import (
@@ -238,6 +239,21 @@ def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
     ]
     assert any(row.records and "VIOLATED" not in row.expect.values() for row in late)
     assert any("VIOLATED" in row.expect.values() for row in late)
+
+
+def test_the_paths_of_a_row_that_waver_were_open_in_an_earlier_test() -> None:
+    # The order follows from packaged seconds, which a new measurement changes.
+    before, tried, changes = (
+        order().place(test)
+        for test in (
+            "suites/demo/test_before_the_policy.py::test_linux_client_reaches_windows_server",
+            "suites/connectivity/test_pod_to_pod.py::"
+            "test_pods_of_different_nodes_reach_each_other[linux-to-windows]",
+            "suites/policy/test_default_deny_egress.py::"
+            "test_the_selected_pod_reaches_nobody[kubernetes]",
+        )
+    )
+    assert before < tried < changes, "the rows open-path-wavers-* need the tests in this order"
 
 
 def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
