@@ -28,6 +28,7 @@ ROOTS = [
     "V1Node",
     "V1Namespace",
     "V1ConfigMap",
+    "V1PersistentVolumeClaim",
     "V1Secret",
     "V1ServiceAccount",
     "V1Endpoints",

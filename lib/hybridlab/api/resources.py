@@ -174,6 +174,7 @@ KUBERNETES: Final[tuple[Resource, ...]] = (
         verbs=NO_COLLECTION,
     ),
     _r("v1", "Node", "nodes", "no", cluster=True, sub="status proxy", fields="spec.unschedulable"),
+    _r("v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", sub="status"),
     _r("v1", "Pod", "pods", "po", sub=_POD_SUB, fields=_POD_FIELDS, categories="all"),
     _r("v1", "Secret", "secrets", fields="type"),
     _r("v1", "ServiceAccount", "serviceaccounts", "sa", sub="token"),
@@ -218,8 +219,7 @@ KUBERNETES: Final[tuple[Resource, ...]] = (
 
 NOT_SERVED: Final[Mapping[str, frozenset[str]]] = {
     "v1": frozenset({
-        "componentstatuses", "limitranges", "persistentvolumeclaims", "persistentvolumes", "podtemplates",
-        "resourcequotas",
+        "componentstatuses", "limitranges", "persistentvolumes", "podtemplates", "resourcequotas",
     }),
     "admissionregistration.k8s.io/v1": frozenset({
         "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",

@@ -272,7 +272,7 @@ class ContainerRunner:
             granted = privileges(pod, container)
         values = environment(facts, container, self._context.sources)
         command, args = command_line(container, values)
-        mounted = mounts(container, self._volumes(), pod["metadata"]["uid"], machine.os)
+        mounted = mounts(container, self._volumes(), machine.os)
         self.state.environment = values
         return ContainerSpec(
             id=secrets.token_hex(32),

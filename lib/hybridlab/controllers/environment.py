@@ -22,9 +22,9 @@ class ConfigError(Exception):
 class Sources:
     """The sources of values."""
 
-    config_map: Callable[[str, str], Obj | None]
-    """Returns the ConfigMap with this namespace and name."""
-    secret: Callable[[str, str], Obj | None]
+    named: Mapping[str, Callable[[str, str], Obj | None]]
+    """Maps ``configmaps``, ``secrets`` and ``persistentvolumeclaims`` to a function that returns
+    the object with a namespace and name."""
     services: Callable[[str], Iterable[Obj]]
     """Returns the Services of a namespace."""
     allocatable: Mapping[str, str]
@@ -92,11 +92,11 @@ def _read(
     object is optional and does not exist. The result is None if the source names neither kind.
     Raise ConfigError.
     """
-    objects = (("ConfigMap", "configMap", sources.config_map), ("Secret", "secret", sources.secret))
-    for kind, word, found in objects:
+    objects = (("ConfigMap", "configMap", "configmaps"), ("Secret", "secret", "secrets"))
+    for kind, word, resource in objects:
         if (reference := source.get(word + suffix)) is None:
             continue
-        obj = found(namespace, reference.get("name", ""))
+        obj = sources.named[resource](namespace, reference.get("name", ""))
         if obj is None and not reference.get("optional"):
             raise ConfigError(f'{kind.lower()} "{reference.get("name", "")}" not found')
         return kind, reference, obj

@@ -141,11 +141,6 @@ class ControlPlane:
         issue_token: TokenIssuer | None,
         settings: KubeletSettings,
     ) -> Kubelet:
-        config_maps = self.caches.of("configmaps")
-        secrets = self.caches.of("secrets")
-        nodes = self.caches.of("nodes")
-        services = self.caches.of("services")
-        allocatable = {"cpu": "8", "memory": "32761500Ki"}
         context = NodeContext(
             machine=machine,
             profile=self.profile,
@@ -155,10 +150,12 @@ class ControlPlane:
             dataplane=self._dataplane,
             network=pod_network,
             sources=Sources(
-                config_map=config_maps.get,
-                secret=secrets.get,
-                services=services.within,
-                allocatable=allocatable,
+                named={
+                    resource: self.caches.of(resource).get
+                    for resource in ("configmaps", "secrets", "persistentvolumeclaims")
+                },
+                services=self.caches.of("services").within,
+                allocatable={"cpu": "8", "memory": "32761500Ki"},
             ),
             settings=settings,
             issue_token=issue_token,
@@ -166,7 +163,7 @@ class ControlPlane:
             container_stopped=lambda *what: self._tell(self._stopped, *what),
             faults=self._kubelet_stalls,
         )
-        return Kubelet(context, lambda: nodes.get("", machine.name))
+        return Kubelet(context, lambda: self.caches.of("nodes").get("", machine.name))
 
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""

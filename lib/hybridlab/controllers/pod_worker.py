@@ -318,8 +318,6 @@ class PodWorker:
             except MountError as error:
                 context.event(self.pod, "FailedMount", str(error), type="Warning")
                 continue
-            uid = self.pod["metadata"]["uid"]
-            os = context.machine.os
             for name, runner in list(self.runners.items()):
                 if runner.state.running_since is None:
                     continue
@@ -331,7 +329,7 @@ class PodWorker:
                         if not m.get("subPath")
                     ]
                 }
-                files = mounts(spec, self._volumes, uid, os).files
+                files = mounts(spec, self._volumes, context.machine.os).files
                 try:
                     await context.runtime.update_files(runner.state.id, files)
                 except RuntimeRefused as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The content of a pod's volumes: files for ConfigMaps, Secrets, downward API and projected tokens;
-a key for each emptyDir.
+a key for each emptyDir and PersistentVolumeClaim.
 
 hostPath volumes of the cluster's own pods are left out (no part of the lab reads them). In all
 other pods, hostPath volumes and every kind that needs storage are refused as ``not emulated``.
@@ -15,6 +15,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.controllers.environment import ConfigError, PodFields, Sources, resource_field
 from hybridlab.controllers.environment import field as pod_field
 from hybridlab.profiles.model import OS
+from hybridlab.runtime.model import CLAIM
 
 SYSTEM_NAMESPACES = frozenset(
     {"kube-system", "calico-system", "calico-apiserver", "tigera-operator"}
@@ -36,7 +37,8 @@ class Volume:
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     """Map each relative path to its content."""
-    empty_dir: bool = False
+    key: str = ""
+    """The key of a volume that containers write to: an emptyDir or a claim."""
     absent: bool = False
     """The volume is not mounted anywhere (hostPath of a system pod)."""
 
@@ -68,7 +70,13 @@ async def _load(
 ) -> Volume:
     name = volume["name"]
     if "emptyDir" in volume:
-        return Volume(name, empty_dir=True)
+        return Volume(name, key=name)
+    if "persistentVolumeClaim" in volume:
+        wanted = volume["persistentVolumeClaim"]["claimName"]
+        claim = sources.named["persistentvolumeclaims"](facts.pod["metadata"]["namespace"], wanted)
+        if claim is None:
+            raise MountError(f'persistentvolumeclaim "{wanted}" not found')
+        return Volume(name, key=f"{CLAIM}{claim['metadata']['uid']}")
     if "hostPath" in volume and facts.pod["metadata"]["namespace"] in SYSTEM_NAMESPACES:
         return Volume(name, absent=True)
     for kind in ("configMap", "secret", "downwardAPI", "projected"):
@@ -86,13 +94,13 @@ async def _source_files(
         case "configMap":
             return _keyed(
                 "configmap",
-                sources.config_map(namespace, source.get("name", "")),
+                sources.named["configmaps"](namespace, source.get("name", "")),
                 source,
                 source.get("name"),
             )
         case "secret":
             name = source.get("secretName") or source.get("name", "")
-            return _keyed("secret", sources.secret(namespace, name), source, name)
+            return _keyed("secret", sources.named["secrets"](namespace, name), source, name)
         case "downwardAPI":
             return {
                 item["path"]: _downward(item, facts, sources).encode()
@@ -126,11 +134,8 @@ def _keyed(kind: str, obj: Obj | None, source: Obj, name: str | None) -> dict[st
             return {}
         raise MountError(f'{kind} "{name}" not found')
     data = contents(obj)
-    items = source.get("items")
-    if not items:
-        return data
     files = {}
-    for item in items:
+    for item in source.get("items") or [{"key": key, "path": key} for key in data]:
         if item["key"] in data:
             files[item["path"]] = data[item["key"]]
         elif not source.get("optional"):
@@ -148,7 +153,7 @@ def contents(obj: Obj) -> dict[str, bytes]:
     }
 
 
-def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> Mounts:
+def mounts(container: Obj, volumes: dict[str, Volume], os: OS) -> Mounts:
     """Return the mounts of ``container``. Raise :class:`MountError` for a mount that the lab does
     not support."""
     files: dict[str, str] = {}
@@ -159,17 +164,15 @@ def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> 
             continue
         base = mount["mountPath"]
         sub = (mount.get("subPath") or "").strip("/")
-        if volume.empty_dir:
-            key = f"{pod_uid}/{volume.name}" + (f"/{sub}" if sub else "")
-            empty_dirs[container_path(base, "", os)] = key
+        if sub and volume.key.startswith(CLAIM):
+            raise MountError("not emulated: subPath of a PersistentVolumeClaim")
+        if volume.key:
+            empty_dirs[container_path(base, "", os)] = volume.key + (f"/{sub}" if sub else "")
             continue
         for name, data in volume.files.items():
-            inside = name
-            if sub:
-                if name != sub and not name.startswith(sub + "/"):
-                    continue
+            if not sub or name == sub or name.startswith(f"{sub}/"):
                 inside = name.removeprefix(sub).lstrip("/")
-            files[container_path(base, inside, os)] = base64.b64encode(data).decode()
+                files[container_path(base, inside, os)] = base64.b64encode(data).decode()
     return Mounts(files, empty_dirs)
 
 

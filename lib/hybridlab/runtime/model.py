@@ -7,6 +7,9 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 
+CLAIM = "claim/"
+"""How the key of a volume begins that belongs to a PersistentVolumeClaim and not to a pod."""
+
 USUAL_CAPABILITIES = {
     "CHOWN": 0,
     "DAC_OVERRIDE": 1,
@@ -58,7 +61,7 @@ class ContainerSpec:
     contents: ConfigMaps and tokens."""
     empty_dirs: dict[str, str] = field(default_factory=dict)
     """Maps absolute mount paths to the volume's key; containers of a pod with the same key share
-    the volume."""
+    the volume. A claim's volume is shared by the containers of all pods, and outlives them."""
     host_network: bool = False
     host_process: bool = False
     capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
@@ -66,6 +69,10 @@ class ContainerSpec:
     port_start: int = 0
     """The lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where no port needs it."""
     may_ping: bool = True
+
+    def volume(self, key: str) -> str:
+        """Return the name of a volume, unique in the lab, by its key in this pod."""
+        return key if key.startswith(CLAIM) else f"{self.pod}/{key}"
 
     @property
     def lowest_port(self) -> int:

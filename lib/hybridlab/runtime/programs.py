@@ -132,7 +132,7 @@ class ProgramHosts:
         alive.
         """
         volumes = {
-            path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()
+            path: spec.volume(key).replace("/", "_") for path, key in spec.empty_dirs.items()
         }
         self._volumes.setdefault(spec.pod, set()).update(volumes.values())
         if spec.os == "windows":
@@ -173,7 +173,7 @@ class ProgramHosts:
         return {"LD_LIBRARY_PATH": path} if path else {}
 
     def forget_pod(self, pod: str) -> None:
-        names = self._volumes.pop(pod, None)
+        names = {name for name in self._volumes.pop(pod, ()) if name.startswith(f"{pod}_")}
         if names and self._executor is not None:
             self._executor.submit(self._builder.drop_volumes, names)
 

@@ -67,7 +67,7 @@ class RuntimeService:
         self._hosts = ProgramHosts(reaper, windows.real.powershell if windows.real else None)
         self._host_of = host_of
         self._containers: dict[str, Container] = {}
-        self._volumes: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._volumes: dict[str, dict[str, bytes]] = {}
 
     def _get(self, container: str) -> Container:
         try:
@@ -93,7 +93,7 @@ class RuntimeService:
             applets=self._linux if spec.os == "linux" else self._windows,
             settings=self._settings,
             hosts=self._hosts,
-            volumes=lambda key: self._volumes.setdefault((spec.pod, key), {}),
+            volumes=lambda key: self._volumes.setdefault(spec.volume(key), {}),
             host=self._host_of(sandbox.node)
             if self._host_of and (spec.host_process or spec.os == "linux")
             else None,
@@ -126,7 +126,11 @@ class RuntimeService:
         del self._containers[container]
         pod = removed.spec.pod
         if not any(other.spec.pod == pod for other in self._containers.values()):
-            self._volumes = {key: volume for key, volume in self._volumes.items() if key[0] != pod}
+            self._volumes = {
+                name: volume
+                for name, volume in self._volumes.items()
+                if not name.startswith(f"{pod}/")
+            }
             self._hosts.forget_pod(pod)
 
     async def update_files(self, container: str, files: dict[str, str]) -> None:

@@ -34,7 +34,7 @@ kind: Job
 metadata: {name: j}
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
 """
-CLAIM = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}}"
+VOLUME = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: c}}"
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ KUBECTL = (
         1,
         lab="named",
     ),
-    Command("get pvc", "doesn't have a resource type", 1, lab="hidden"),
-    Command("apply -f -", "no matches for kind", 1, CLAIM, lab="hidden", title="apply a claim"),
+    Command("get pv", "doesn't have a resource type", 1, lab="hidden"),
+    Command("apply -f -", "no matches for kind", 1, VOLUME, lab="hidden", title="apply a volume"),
     Command("cp {pod}:/etc/hosts /dev/null", "not emulated", -1, lab="named"),
     Command("port-forward {pod} 0:80", "not emulated", -1, lab="named"),
     Command("attach {pod}", "not emulated", 1, lab="named"),

@@ -48,7 +48,7 @@ class Client:
 
 
 FORWARD = frozenset({"port-forward"})
-NOT_SERVED = frozenset({"get pvc", "apply a claim"})
+NOT_SERVED = frozenset({"get pv", "apply a volume"})
 
 
 def _official(version: str) -> Client:

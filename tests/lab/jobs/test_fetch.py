@@ -118,6 +118,7 @@ class JobPod:
     lab: RunningLab
     job: str
     kubeconfig: Path
+    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -132,6 +133,7 @@ class JobPod:
                 "job",
                 f"--image={IMAGE}",
                 f"--name={self.job}",
+                *self.options,
             ],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
@@ -147,9 +149,8 @@ class JobPod:
         template = job["spec"]["template"]
         spec = template["spec"]
         containers = {container["name"]: container for container in spec["containers"]}
-        containers[JUDGE]["command"] = [
-            "sh", "-c", f"until test -e /results/ended; do sleep 0.1; done; exit {code}", "judge",
-        ]  # fmt: skip
+        waits = f"until test -e /results/{self.name}.ended; do sleep 0.1; done"
+        containers[JUDGE]["command"] = ["sh", "-c", f"{waits}; exit {code}"]
         holder = containers[HOLDER]
         begins = f'until test -e {SUITE}/ready; do sleep 0.1; done; exec calico-conformance "$@"'
         holder["command"] = ["sh", "-c", begins, "holder"]
@@ -190,7 +191,7 @@ class JobPod:
         """Let the judge leave its results and end."""
         if results:
             self.unpack(f"/results/{self.name}", results)
-        self.run("touch", "/results/ended")
+        self.run("touch", f"/results/{self.name}.ended")
 
     def fetch(self, folder: Path, kubeconfig: Path | None = None) -> int:
         folder.mkdir(exist_ok=True)
@@ -218,14 +219,22 @@ class JobPod:
 def pod_of(lab: RunningLab, suite: bytes) -> Iterator[Any]:
     made: list[JobPod] = []
 
-    def make(code: int) -> JobPod:
-        made.append(JobPod(lab, f"ends-with-{code}-{len(made)}", lab.kubeconfig))
+    def make(code: int, *options: str) -> JobPod:
+        made.append(JobPod(lab, f"ends-with-{code}-{len(made)}", lab.kubeconfig, options))
         made[-1].make(code, suite)
         return made[-1]
 
     yield make
     for pod in made:
-        lab.kubectl("delete", "pod", "-n", RUNNER_NAMESPACE, pod.name, "--grace-period=1")
+        lab.kubectl(
+            "delete",
+            "pod",
+            "-n",
+            RUNNER_NAMESPACE,
+            pod.name,
+            "--grace-period=1",
+            "--ignore-not-found",
+        )
 
 
 def as_reader(lab: RunningLab, folder: Path) -> Path:
@@ -273,6 +282,63 @@ def test_an_archive_arrives_whole_with_the_judges_exit_code_and_the_holder_ends(
         assert read.read(f"{RUN}/attachments/seen.pcap") == OTHER_FILES
         assert json.loads(read.read(f"{RUN}/conformance.json"))["claims"]
     assert pod.ended_holder()["exitCode"] == 0
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "kept", "namespace": RUNNER_NAMESPACE},
+    "spec": {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+def test_a_claim_keeps_the_results_of_all_pods_and_they_can_be_fetched(
+    pod_of: Any, lab: RunningLab, results: bytes, tmp_path: Path
+) -> None:
+    lab.kubectl("apply", "-f", "-", stdin=json.dumps(CLAIM))
+    first = pod_of(1, "--volume=kept")
+    first.end(results)
+    assert first.fetch(tmp_path / "first") == 1
+    assert first.ended_holder()["exitCode"] == 0
+    lab.kubectl("delete", "pod", "-n", RUNNER_NAMESPACE, first.name, "--grace-period=1")
+    second = pod_of(0, "--volume=kept")
+    assert second.run("ls", "/results").stdout.decode().split() == [
+        first.name,
+        f"{first.name}.ended",
+    ]
+    second.end(results)
+    assert second.fetch(tmp_path / "second") == 0
+    seen = second.run("ls", f"/results/{first.name}/{RUN}", f"/results/{second.name}/{RUN}").stdout
+    assert seen.count(b"conformance.json") == 2
+    (archive,) = (tmp_path / "second").iterdir()
+    with zipfile.ZipFile(archive) as read:
+        assert read.read(f"{RUN}/attachments/seen.pcap") == OTHER_FILES
+
+
+def test_a_pod_without_its_claim_does_not_start(lab: RunningLab) -> None:
+    job = ["job", f"--image={IMAGE}", "--name=no-claim", "--volume=nowhere"]
+    printed = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *job], capture_output=True, text=True, check=True
+    ).stdout
+    objects, _, rest = printed.rpartition("---\n")
+    lab.kubectl("apply", "-f", "-", stdin=objects)
+    template = yaml.safe_load(rest)["spec"]["template"]
+    metadata = {"name": "no-claim", "namespace": RUNNER_NAMESPACE}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    lab.kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+    lab.kubectl(
+        "wait", "-n", RUNNER_NAMESPACE, "pod/no-claim", "--timeout=60s",
+        "--for=jsonpath={.status.phase}=Pending",
+    )  # fmt: skip
+    until, events = time.monotonic() + SOON, ""
+    while "FailedMount" not in events and time.monotonic() < until:
+        time.sleep(0.2)
+        events = lab.kubectl("get", "events", "-n", RUNNER_NAMESPACE).stdout
+    assert 'persistentvolumeclaim "nowhere" not found' in events
+    lab.kubectl("delete", "pod", "-n", RUNNER_NAMESPACE, "no-claim", "--grace-period=1")
 
 
 def test_what_arrives_damaged_or_in_part_can_be_fetched_again_until_the_holder_has_ended(

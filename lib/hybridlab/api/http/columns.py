@@ -327,6 +327,12 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
         AGE,
     ),
+    "persistentvolumeclaims": (
+        NAME,
+        Column("Status", _path("status.phase", "")),
+        Column("Capacity", _path("status.capacity.storage", "")),
+        AGE,
+    ),
     "secrets": (
         NAME,
         Column("Type", _path("type", "")),

@@ -122,6 +122,21 @@ class ConfigMapStrategy(Strategy):
         yield from immutable_problems(obj, old, ("data", "binaryData"))
 
 
+class ClaimStrategy(Strategy):
+    """The rules of PersistentVolumeClaims. A claim is bound when it is created: the lab has enough
+    storage for each."""
+
+    def default(self, obj: Obj) -> None:
+        obj["spec"].setdefault("volumeMode", "Filesystem")
+
+    def prepare_create(self, obj: Obj) -> None:
+        obj["status"] = {
+            "phase": "Bound",
+            "accessModes": obj["spec"].get("accessModes", []),
+            "capacity": obj["spec"].get("resources", {}).get("requests", {}),
+        }
+
+
 class SecretStrategy(Strategy):
     """The rules of Secrets."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hybridlab.api.kinds.calico import calico_strategies
 from hybridlab.api.kinds.calico_rules import SelectorProblem
 from hybridlab.api.kinds.cluster import (
+    ClaimStrategy,
     ConfigMapStrategy,
     NamespaceStrategy,
     NodeStrategy,
@@ -47,6 +48,7 @@ def strategies(
         "serviceaccounts": ServiceAccountStrategy(),
         "configmaps": ConfigMapStrategy(),
         "secrets": SecretStrategy(),
+        "persistentvolumeclaims": ClaimStrategy(),
         "endpoints": EndpointsStrategy(),
         "events": EventStrategy(),
         "deployments.apps": WorkloadStrategy(store, "Deployment"),

@@ -21,7 +21,6 @@ EMPTY = [
      "horizontalpodautoscalers.autoscaling"),
 ]  # fmt: skip
 MISSING = [
-    ("/api/v1/namespaces/default/persistentvolumeclaims", "persistentvolumeclaims"),
     ("/api/v1/persistentvolumes/x", "persistentvolumes"),
     ("/api/v1/namespaces/default/resourcequotas", "resourcequotas"),
     ("/apis/storage.k8s.io/v1/storageclasses", "storageclasses.storage.k8s.io"),

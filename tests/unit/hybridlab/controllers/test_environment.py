@@ -37,9 +37,13 @@ KUBERNETES: Obj = {
         "ports": [{"name": "https", "port": 443, "protocol": "TCP"}],
     },
 }
+CLAIM: Obj = {"metadata": {"name": "kept", "namespace": "default", "uid": "uid-9"}}
 SOURCES = Sources(
-    config_map=lambda namespace, name: CONFIG if name == "conf" else None,
-    secret=lambda namespace, name: SECRET if name == "s" else None,
+    named={
+        "configmaps": lambda namespace, name: CONFIG if name == "conf" else None,
+        "secrets": lambda namespace, name: SECRET if name == "s" else None,
+        "persistentvolumeclaims": lambda namespace, name: CLAIM if name == "kept" else None,
+    },
     services=lambda namespace: [KUBERNETES, WEB] if namespace == "default" else [],
     allocatable={"cpu": "8", "memory": "1Gi"},
 )
@@ -133,7 +137,7 @@ def mounted(volume: Obj, os: Any = "linux", **mount: Any) -> Any:
     where = facts(volumes=[{"name": "v", **volume}])
     volumes = asyncio.run(load(where, SOURCES, None))
     container = {"volumeMounts": [{"name": "v", "mountPath": "/m", **mount}]}
-    return mounts(container, volumes, "uid-1", os)
+    return mounts(container, volumes, os)
 
 
 def test_a_config_map_becomes_files_on_both_systems() -> None:
@@ -153,8 +157,14 @@ def test_items_and_sub_paths_choose_and_rename() -> None:
     assert set(mounted({"configMap": {"name": "conf"}}, subPath="dir").files) == {"/m/b"}
 
 
-def test_empty_dirs_share_a_key_per_pod() -> None:
-    assert mounted({"emptyDir": {}}).empty_dirs == {"/m": "uid-1/v"}
+def test_an_empty_dir_is_the_pods_own_and_a_claim_is_not() -> None:
+    assert mounted({"emptyDir": {}}).empty_dirs == {"/m": "v"}
+    claim = {"persistentVolumeClaim": {"claimName": "kept"}}
+    assert mounted(claim).empty_dirs == {"/m": "claim/uid-9"}
+    with pytest.raises(MountError, match="not emulated: subPath of a PersistentVolumeClaim"):
+        mounted(claim, subPath="a")
+    with pytest.raises(MountError, match='persistentvolumeclaim "none" not found'):
+        mounted({"persistentVolumeClaim": {"claimName": "none"}})
 
 
 def test_a_volume_of_an_absent_object_or_an_unknown_kind_cannot_be_mounted() -> None:
