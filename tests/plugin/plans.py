@@ -105,7 +105,7 @@ def _together(lines: list[str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for match in filter(None, map(LINE.match, lines)):
         word, why = match["word"], match["why"]
-        rest = why.partition("; not the others: ")[2]
+        rest = why.partition("; other tests cannot run: ")[2]
         if word in {"runs", "after a look"}:
             word += f" in part, not: {_short(rest)}" if rest else ""
         elif word not in {"by hand", "no test"}:

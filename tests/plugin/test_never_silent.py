@@ -70,7 +70,7 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
             "collecting tests",
             *alone,
             "suites/test_it.py::test_slow runs",
-            "removes the run's objects, and writes reports",
+            "removing the run's objects and writing reports",
         )
     }
     assert [what for what, times in heard.items() if not times] == [], run.out
@@ -94,8 +94,8 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     run = slow.finish(process)
     assert run.code == 2, run.out
-    after = run.out.partition("interrupted: what the run made is being removed\n")[2]
-    assert told(after, "removes the run's objects, and writes reports"), run.out
+    after = run.out.partition("interrupted: removing the objects of the run\n")[2]
+    assert told(after, "removing the run's objects and writing reports"), run.out
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
 
 
@@ -145,8 +145,8 @@ def test_a_second_ctrl_c_before_the_cleanup_begins_lets_it_not_begin(project: Pr
 def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> None:
     run = slow.run("-n", workers, "--timings=timings.yaml", "--kubeconfig=lane", STAND_IN=TAKES)
     summary = run.out.partition("= claims =")[2]
-    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"the run ends"}
-    assert not told(run.out.partition("[100%]")[2], "waits for the next test"), run.out
+    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"ending the run"}
+    assert not told(run.out.partition("[100%]")[2], "waiting for the next test"), run.out
 
 
 def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:

@@ -103,9 +103,9 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
             "--require=core,,policy",
             "--require core,,policy: a name is missing; there are core, policy",
         ),
-        ("--require=", "--require= has no value: leave it out, or give one"),
+        ("--require=", "--require= has no value: leave the option out, or give it a value"),
         *(
-            (f"{name}=", f"{name}= has no value: leave it out, or give one")
+            (f"{name}=", f"{name}= has no value: leave the option out, or give it a value")
             for name in (
                 "--baseline",
                 "--kubeconfig",
@@ -115,7 +115,7 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
                 "--lab-profile",
             )
         ),
-        ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
+        ("--fail-on=RED", "--fail-on RED: expected verdicts from CONFIRMED"),
         ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
         ("--attest=none.yaml", "attestations none.yaml: cannot be read: No such file or directory"),
         ("--baseline=none.json", "report none.json does not exist"),
