@@ -138,13 +138,14 @@ class Journalled:
         """
         if name not in self.healers:
             raise JournalRefused(
-                f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})"
+                f"refused: no healer is called {name!r} (known healers: "
+                f"{', '.join(sorted(self.healers)) or 'none'})"
             )
         _refuse_content(dict(arguments), f"note procedure {name}")
         node = ObjectRef(api_version="v1", kind="Node", name=str(arguments.get("node")))
         found = read(self.changes.kube, node, within=self.journal.within)
         if found is None:
-            raise EnvironmentBroken(f"{node.label} is not there: {why}")
+            raise EnvironmentBroken(f"{node.label} does not exist: {why}")
         uid = str(found["metadata"].get("uid") or "")
         entry = self._entry(
             "procedure", why, node, uid=uid, procedure=name, arguments=dict(arguments)

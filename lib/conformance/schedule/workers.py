@@ -36,7 +36,7 @@ def workers_for(
     each = bounds.agents_per_node * len(coverage)
     allowed = {"this is the maximum of -n auto": bounds.at_most}
     if prepared:
-        allowed["more namespaces are not prepared"] = prepared
+        allowed["no more namespaces are prepared"] = prepared
     if busy:
         allowed[f"the machine, which the lab shares, is busy ({busy})"] = bounds.on_busy
     if files is not None:
@@ -45,7 +45,7 @@ def workers_for(
         )
     if windows:
         starts = counted(bounds.per_windows_node, "PowerShell")
-        allowed[f"a Windows node can start {starts} at once"] = bounds.per_windows_node
+        allowed[f"a Windows node can start {starts} PowerShells at once"] = bounds.per_windows_node
     if each:
         agents = max(0, bounds.agents - bounds.watch * len(coverage))
         allowed[f"{counted(agents, 'agent')} may run, {each} per worker"] = agents // each

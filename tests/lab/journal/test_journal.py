@@ -132,7 +132,7 @@ def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(
     assert done.outcome is Outcome.CONFLICT
     assert (
         "FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI was 4096, was set to 5000 by this suite "
-        "and is now 6000: somebody else's value is left"
+        "and is now 6000: the value of another owner is kept"
     ) in str(done)
     assert "kubectl get felixconfiguration default -o yaml" in done.by_hand
     assert spec(kube)["vxlanVNI"] == 6000
