@@ -117,7 +117,7 @@ def _together(lines: list[str]) -> dict[str, str]:
 def _short(why: str) -> str:
     """Return a reason without the facts of this cluster and without the remedy; docs/platforms.md
     has the facts."""
-    return re.split(r"; |, and whether that holds here is not known", why)[0]
+    return re.split(r"; |, and it is not known whether that holds here", why)[0]
 
 
 def text() -> str:

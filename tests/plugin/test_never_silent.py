@@ -100,8 +100,8 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
 
 
 AGAIN = (
-    "interrupted again: there is no report, and what the run made may be left: "
-    "pytest --janitor removes it"
+    "interrupted again: there is no report, and objects of the run may be left: "
+    "pytest --janitor removes them"
 )
 
 

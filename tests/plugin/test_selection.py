@@ -321,7 +321,7 @@ def test_keeping_on_a_lab_of_its_own_says_what_to_do_instead() -> None:
 @pytest.mark.parametrize(
     ("given", "how", "why"),
     [
-        ({}, "lab", "the default; name another by --kubeconfig=PATH"),
+        ({}, "lab", "the default; name another cluster by --kubeconfig=PATH"),
         ({"cluster": "lab"}, "lab", "--cluster lab"),
         ({"kubeconfig": "x"}, "kubeconfig", "--kubeconfig"),
         ({"context": "c"}, "kubeconfig", "KUBECONFIG, by --context"),

@@ -74,7 +74,7 @@ def _details(claim: Claim) -> Iterator[str]:
     """Yield a claim's sources, the way it is checked, and what a test observes if the claim holds
     or fails."""
     yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
-    texts = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
+    texts = {"check": claim.verify, "holds": claim.holds, "fails": claim.fails}
     yield from (f"  {'':18} {name}: {text}" for name, text in texts.items() if text)
 
 

@@ -45,7 +45,7 @@ def workers_for(
         )
     if windows:
         starts = counted(bounds.per_windows_node, "PowerShell")
-        allowed[f"a Windows node can start {starts} PowerShells at once"] = bounds.per_windows_node
+        allowed[f"a Windows node can start {starts} at once"] = bounds.per_windows_node
     if each:
         agents = max(0, bounds.agents - bounds.watch * len(coverage))
         allowed[f"{counted(agents, 'agent')} may run, {each} per worker"] = agents // each
