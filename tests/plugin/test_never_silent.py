@@ -62,14 +62,14 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
     run = slow.run(*options, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
     assert run.code == 0, run.out
     # With two workers the set-up of one test may go untold, since the other test runs meanwhile.
-    alone = ("suites/test_it.py::test_made runs",) if "2" not in options else ()
+    alone = ("suites/test_it.py::test_made is running",) if "2" not in options else ()
     heard = {
         what: len(told(run.out, what))
         for what in (
             "reading the cluster",
             "collecting tests",
             *alone,
-            "suites/test_it.py::test_slow runs",
+            "suites/test_it.py::test_slow is running",
             "removing the run's objects and writing reports",
         )
     }
@@ -96,7 +96,7 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     assert run.code == 2, run.out
     after = run.out.partition("interrupted: removing the objects of the run\n")[2]
     assert told(after, "removing the run's objects and writing reports"), run.out
-    assert not [line for line in after.splitlines() if line.endswith(" runs")]
+    assert not [line for line in after.splitlines() if line.endswith(" is running")]
 
 
 AGAIN = (
