@@ -157,7 +157,7 @@ def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) 
     project.suite('@verifies("CONN-1")\ndef test_it(record):\n    raise Nonconformance("refused")')
     run = project.finish(project.start("-n", "0", "--pdb", "--timings=timings.yaml"))
     assert "Quitting debugger" in run.out, run.out
-    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, (
+    assert max(told(run.out, "suites/test_it.py::test_it is running"), default=0) < 4, (
         "what was told before that is no more"
     )
 

@@ -36,15 +36,15 @@ WORKERS = 2
 """
 EXIT_CODES = """\
 exit codes: 0 done; 4 options or files that cannot be used; 7 a cluster that cannot be reached, or
-refuses"""
+refuses a request"""
 EXIT_CODES_OF_JUDGING = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
 cannot be used; 6 an undecided gate"""
 EXIT_CODES_OF_READING = "exit codes: 0 done; 4 options or files that cannot be used"
 EXIT_CODES_OF_A_RUN = """\
-exit codes: 0 nothing is violated; 1 something is, or a gate fails; 4 options or files that cannot
-be used; 6 something is inconclusive, or a gate is incomplete; 7 a cluster that cannot be reached,
-or refuses, or no report; others as docs/running.md and docs/in-cluster.md say"""
+exit codes: 0 nothing is violated; 1 a claim is VIOLATED, or a gate fails; 4 options or files that
+cannot be used; 6 a claim is undecided, or a gate is incomplete; 7 a cluster that cannot be reached
+or refuses a request, or no report; further codes: docs/running.md and docs/in-cluster.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -228,7 +228,7 @@ class VniChange:
         """Return whether all of these paths to Services work. All of them must begin on the same
         node."""
         try:
-            self.expect.control(pairs, because="which node has dead Services, tested on each node")
+            self.expect.control(pairs, because="this shows on which nodes Services do not work")
         except ControlBroken:
             return False
         return True

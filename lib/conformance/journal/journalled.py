@@ -120,7 +120,7 @@ class Journalled:
         owners = found["metadata"].get("ownerReferences") or []
         if not any(owner.get("controller") for owner in owners):
             raise EnvironmentBroken(
-                f"refused to delete {target.label}: it has no controller that would make it anew"
+                f"refused to delete {target.label}: it has no controller that would create it again"
             )
         uid = str(found["metadata"]["uid"])
         entry = self._write(self._entry("delete-owned-pod", why, target, uid=uid))

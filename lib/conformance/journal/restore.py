@@ -107,7 +107,7 @@ class _Restorer:
             "create": self._created,
             "procedure": self._proceeded,
             "delete-owned-pod": lambda deleted: Restored(
-                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
+                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner created a new pod"
             ),
         }
         run = self.journal.run.run

@@ -240,7 +240,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     there = [f"{version} on {', '.join(names)}" for version, names in nodes.items()]
     releases = {known_release(version) for version in nodes}
     if (cluster := facts.calico_version.value) and known_release(cluster) not in releases and nodes:
-        there.append(f"the cluster says {cluster}")
+        there.append(f"the cluster reports {cluster}")
     line = (
         f"nodes run different versions of Calico ({'; '.join(there)}): claims about Windows are "
         "judged by the version of the Windows nodes"

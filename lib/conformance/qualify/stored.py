@@ -114,7 +114,8 @@ def parse(plain: Any, where: str) -> Report:
     if schema not in SCHEMAS:
         known = ", ".join(SCHEMAS[:-1]) + f" or {SCHEMAS[-1]}"
         raise UsageProblem(
-            f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
+            f"report {where} is not a conformance.json of schema {known} (schema_version "
+            f"{schema!r})"
         )
     try:
         if not all(isinstance(each, dict) for each in _objects(plain)):

@@ -350,7 +350,7 @@ def test_a_pod_without_a_controller_is_not_deleted(kube: Kube, begin: Begin) -> 
     }  # fmt: skip
     Changes(kube, Ownership("foreign")).create(pod, "a user", foreign=True)
     target = ObjectRef(api_version="v1", kind="Pod", name="alone", namespace="kube-system")
-    with pytest.raises(EnvironmentBroken, match="it has no controller that would make it anew"):
+    with pytest.raises(EnvironmentBroken, match="it has no controller that would create it again"):
         begin().delete_owned_pod(target, "a test")
     assert kube.find("v1", "Pod", "alone", "kube-system") is not None
     Changes(kube, Ownership("foreign")).delete(target, "a user", foreign=True)

@@ -68,7 +68,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, "
         "and TCP on this port "
         "(default 80); a lab has one of its own",
-        "--calico-version=VERSION": "judge by this version instead of the detected one",
+        "--calico-version=VERSION": "judge by this version instead of the detected version",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
         "read (AKS, services by hand)",
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",

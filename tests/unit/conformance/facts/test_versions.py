@@ -104,7 +104,7 @@ def test_nodes_that_differ_from_the_cluster_are_named_in_the_header(tmp_path: Pa
     alone = replace(
         facts, calico_on_nodes={"win": Fact("v3.29.1", "")}, calico_version=Fact("v3.31.2", "")
     )
-    assert "(v3.29.1 on win; the cluster says v3.31.2)" in notes(alone)
+    assert "(v3.29.1 on win; the cluster reports v3.31.2)" in notes(alone)
     same = replace(
         facts, calico_on_nodes={"win": Fact("v3.31.2-2", "")}, calico_version=Fact("v3.31.2", "")
     )

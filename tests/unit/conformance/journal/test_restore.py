@@ -328,4 +328,4 @@ def test_a_pod_that_its_owner_makes_anew_needs_nothing() -> None:
     entry = replace(PATCH, act="delete-owned-pod", target=pod, fields=())
     done = put_back(Cluster(None), entry)
     assert done.outcome is Outcome.UNCHANGED
-    assert done.text.endswith("its owner made a new one")
+    assert done.text.endswith("its owner created a new pod")

@@ -299,8 +299,8 @@ def test_markdown_escapes_what_a_cluster_named() -> None:
     ("content", "expected"),
     [
         ("{", "is not JSON"),
-        ('{"schema_version": "9"}', "is no conformance.json of schema 1, 2 or 3"),
-        ("[]", "is no conformance.json"),
+        ('{"schema_version": "9"}', "is not a conformance.json of schema 1, 2 or 3"),
+        ("[]", "is not a conformance.json"),
         ('{"schema_version": "2"}', "is damaged: it lacks 'claims'"),
         ('{"schema_version": "2", "tests": [null]}', "is damaged: a part has another shape"),
         ('{"schema_version": "2", "claims": {"a": 1}}', "is damaged: a part has another"),
