@@ -171,6 +171,9 @@ def lack_of_files(error: BaseException | None) -> str:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             limits = f"a process may have {soft:,}, the hard limit is {hard:,}"
-            return f"this machine lacks open files ({error.strerror}): {limits}; raise it: ulimit -n {hard}"
+            return (
+                f"this machine allows too few open files ({error.strerror}): {limits}; raise: "
+                f"ulimit -n {hard}"
+            )
         error = error.__cause__ or error.__context__
     return ""

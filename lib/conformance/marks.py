@@ -103,7 +103,7 @@ def about(*words: str) -> pytest.MarkDecorator:
     unknown = [word for word in words if word not in ABOUT]
     if unknown:
         raise pytest.UsageError(
-            f"about({unknown[0]!r}): no such subject; there are {', '.join(ABOUT)}"
+            f"about({unknown[0]!r}): no such subject; the subjects are {', '.join(ABOUT)}"
         )
     return pytest.mark.about(*words)
 

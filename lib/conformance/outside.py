@@ -33,8 +33,9 @@ def pytest_load_initial_conftests(
     for option in WITH_PATHS:
         if option in unknown:
             raise pytest.UsageError(
-                f"{option} PATH: write {option}=PATH; apart from its option pytest takes the path for the place of the "
-                f"tests (rootdir is {early_config.rootpath}), where the suite is not"
+                f"{option} PATH: write {option}=PATH; pytest takes a separate PATH for the folder "
+                "of "
+                f"the tests (rootdir is {early_config.rootpath}), which does not contain the suite"
             )
 
 
@@ -46,4 +47,4 @@ def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
     ]
     for flag in unknown:
         if near := difflib.get_close_matches(flag.partition("=")[0], names, 1, 0.8):
-            raise pytest.UsageError(f"{flag}: no such option; meant {near[0]}?")
+            raise pytest.UsageError(f"{flag}: no such option; did you mean {near[0]}?")

@@ -208,7 +208,8 @@ class _Wait(Generic[T]):
             accepted = self.accept(value)
         except Exception as error:
             error.add_note(
-                f"while waiting that {self.description}: {counted(len(self.answers), 'answer')} before, "
+                f"while waiting until {self.description}: {counted(len(self.answers), 'answer')} "
+                "before, "
                 f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise

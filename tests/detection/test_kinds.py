@@ -161,7 +161,7 @@ def test_an_unknown_kind_is_named_with_those_that_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["claims", "--kind", "gce"]) == 4
-    assert "kinds gce: no such kind; there are vxlan, small," in capsys.readouterr().err
+    assert "kinds gce: no such kind; the kinds are vxlan, small," in capsys.readouterr().err
 
 
 def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_other(

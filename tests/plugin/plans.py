@@ -105,7 +105,7 @@ def _together(lines: list[str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for match in filter(None, map(LINE.match, lines)):
         word, why = match["word"], match["why"]
-        rest = why.partition("; not the others: ")[2]
+        rest = why.partition("; other tests cannot run: ")[2]
         if word in {"runs", "after a look"}:
             word += f" in part, not: {_short(rest)}" if rest else ""
         elif word not in {"by hand", "no test"}:
@@ -117,7 +117,7 @@ def _together(lines: list[str]) -> dict[str, str]:
 def _short(why: str) -> str:
     """Return a reason without the facts of this cluster and without the remedy; docs/platforms.md
     has the facts."""
-    return re.split(r"; |, and whether that holds here is not known", why)[0]
+    return re.split(r"; |, and it is not known whether that holds here", why)[0]
 
 
 def text() -> str:

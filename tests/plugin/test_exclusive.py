@@ -189,7 +189,7 @@ def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> N
     [
         (
             ("--disruptive-node", "win-7"),
-            "no such node, it has linux-1 (linux), linux-2 (linux), win-0 (windows)",
+            "no such node; its nodes are linux-1 (linux), linux-2 (linux), win-0 (windows)",
         ),
         (("--kubeconfig=lane", "--disruptive-node", "win-1"), "add --allow-disruptive"),
         (("--no-disruptive", "--disruptive-node", "win-1"), "contradict each other"),

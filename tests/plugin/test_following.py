@@ -126,7 +126,7 @@ def test_every_running_test_is_named(project: Project) -> None:
     (project.path / "timings.yaml").write_text("run:\n  progress_every: 200 ms\n")
     project.suite(SLOW)
     run = project.run("-n", "2", "--kubeconfig=lane", "--timings=timings.yaml")
-    both = r"^\[\d+ s\] \S+::test_(one|two) runs\n\[\d+ s\] \S+::test_(one|two) runs$"
+    both = r"^\[\d+ s\] \S+::test_(one|two) is running\n\[\d+ s\] \S+::test_(one|two) is running$"
     pairs = re.findall(both, run.out, re.MULTILINE)
     assert pairs, run.out
     assert all(first != second for first, second in pairs)

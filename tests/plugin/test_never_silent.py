@@ -62,15 +62,15 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
     run = slow.run(*options, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
     assert run.code == 0, run.out
     # With two workers the set-up of one test may go untold, since the other test runs meanwhile.
-    alone = ("suites/test_it.py::test_made runs",) if "2" not in options else ()
+    alone = ("suites/test_it.py::test_made is running",) if "2" not in options else ()
     heard = {
         what: len(told(run.out, what))
         for what in (
             "reading the cluster",
             "collecting tests",
             *alone,
-            "suites/test_it.py::test_slow runs",
-            "removes the run's objects, and writes reports",
+            "suites/test_it.py::test_slow is running",
+            "removing the run's objects and writing reports",
         )
     }
     assert [what for what, times in heard.items() if not times] == [], run.out
@@ -94,14 +94,14 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     run = slow.finish(process)
     assert run.code == 2, run.out
-    after = run.out.partition("interrupted: what the run made is being removed\n")[2]
-    assert told(after, "removes the run's objects, and writes reports"), run.out
-    assert not [line for line in after.splitlines() if line.endswith(" runs")]
+    after = run.out.partition("interrupted: removing the objects of the run\n")[2]
+    assert told(after, "removing the run's objects and writing reports"), run.out
+    assert not [line for line in after.splitlines() if line.endswith(" is running")]
 
 
 AGAIN = (
-    "interrupted again: there is no report, and what the run made may be left: "
-    "pytest --janitor removes it"
+    "interrupted again: there is no report, and objects of the run may be left: "
+    "pytest --janitor removes them"
 )
 
 
@@ -145,8 +145,8 @@ def test_a_second_ctrl_c_before_the_cleanup_begins_lets_it_not_begin(project: Pr
 def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> None:
     run = slow.run("-n", workers, "--timings=timings.yaml", "--kubeconfig=lane", STAND_IN=TAKES)
     summary = run.out.partition("= claims =")[2]
-    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"the run ends"}
-    assert not told(run.out.partition("[100%]")[2], "waits for the next test"), run.out
+    assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"ending the run"}
+    assert not told(run.out.partition("[100%]")[2], "waiting for the next test"), run.out
 
 
 def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:
@@ -157,7 +157,7 @@ def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) 
     project.suite('@verifies("CONN-1")\ndef test_it(record):\n    raise Nonconformance("refused")')
     run = project.finish(project.start("-n", "0", "--pdb", "--timings=timings.yaml"))
     assert "Quitting debugger" in run.out, run.out
-    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, (
+    assert max(told(run.out, "suites/test_it.py::test_it is running"), default=0) < 4, (
         "what was told before that is no more"
     )
 

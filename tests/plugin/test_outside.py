@@ -38,10 +38,7 @@ def test_a_path_apart_from_its_option_is_refused_with_what_to_write(
     (tmp_path / "pytest.ini").touch()  # else whatever lies in a directory above may be the root
     code, said = collected(option, str(elsewhere), own=tmp_path)
     assert code == 4
-    assert (
-        f"ERROR: {option} PATH: write {option}=PATH; apart from its option pytest takes the path"
-        in said
-    )
+    assert f"ERROR: {option} PATH: write {option}=PATH; pytest takes a separate PATH" in said
     assert f"(rootdir is {tmp_path})" in said
 
 

@@ -92,7 +92,7 @@ def test_each_part_is_decided_by_its_own_conditions(run: Run) -> None:
     assert results(run)["CONN-3", "elsewhere"][1] == ELSEWHERE
     assert (
         results(run)["CONN-4", "not known"][1]
-        == "it is about mesh on, and whether that holds here is not known: not known: not read"
+        == "it is about mesh on, and it is not known whether that holds here: not known: not read"
     )
 
 
@@ -178,8 +178,8 @@ def test_the_plan_and_the_header_list_them_too(plan: str) -> None:
     lines = [" ".join(line.split()) for line in plan.splitlines()]
     assert f"NOT_APPLICABLE part elsewhere: {ELSEWHERE}" in lines
     assert (
-        "NOT_RUN part open: it is about dual stack on, and whether that holds here is not known: not known: not read"
-        in lines
+        "NOT_RUN part open: it is about dual stack on, and it is not known whether that holds "
+        "here: not known: not read" in lines
     )
     assert "CONN-2 runs 1 test" in lines
     assert f"DEMO-5 NOT_APPLICABLE DEMO-5: {ELSEWHERE};" in lines

@@ -82,7 +82,7 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
     run = project.run("--require=policy", STAND_IN=LOOSE)
     assert run.code == 4, run.out
     assert (
-        f"ERROR: --require: {UNVERIFIED}, and a gate depends on its answers: "
+        f"ERROR: --require: {UNVERIFIED}, and a gate depends on the API server's answers: "
         "add --accept-unverified-tls, or name the certificate-authority in the kubeconfig"
     ) in run.out
     assert "inspect" not in (project.path / "cluster.log").read_text()
@@ -97,15 +97,15 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
     [
         (
             "--require=all",
-            "--require all: there is no set 'all'; there are core, policy, vxlan, limitations",
+            "--require all: there is no set 'all'; the sets are core, policy, vxlan, limitations",
         ),
         (
             "--require=core,,policy",
-            "--require core,,policy: a name is missing; there are core, policy",
+            "--require core,,policy: a name is missing; the sets are core, policy",
         ),
-        ("--require=", "--require= has no value: leave it out, or give one"),
+        ("--require=", "--require= has no value: leave the option out, or give it a value"),
         *(
-            (f"{name}=", f"{name}= has no value: leave it out, or give one")
+            (f"{name}=", f"{name}= has no value: leave the option out, or give it a value")
             for name in (
                 "--baseline",
                 "--kubeconfig",
@@ -115,7 +115,7 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
                 "--lab-profile",
             )
         ),
-        ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
+        ("--fail-on=RED", "--fail-on RED: expected verdicts from CONFIRMED"),
         ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
         ("--attest=none.yaml", "attestations none.yaml: cannot be read: No such file or directory"),
         ("--baseline=none.json", "report none.json does not exist"),
@@ -207,7 +207,7 @@ def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> No
     (project.path / "waivers.yaml").write_text(WAIVER.replace("2099", "2020"))
     run = project.run("--waivers=waivers.yaml")
     assert run.code == 4, run.out
-    assert "entry 1 (DEMO-5): it expired on 2020-12-31" in run.out
+    assert "entry 1 (DEMO-5): the waiver expired on 2020-12-31" in run.out
 
 
 def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(

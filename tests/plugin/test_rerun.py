@@ -135,7 +135,7 @@ def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ({"uid": "u-2"}, "refused; the cluster is another: u-2 here, u-1 there"),
+        ({"uid": "u-2"}, "refused; the clusters differ: UID of kube-system is u-2 here, u-1 there"),
         ({"calico_version": "v3.32.0"}, "refused; calico version: v3.32.0 here, v3.31.2 there"),
         ({"windows": 1}, "refused; node win-1: no such Windows node here, 20348.2762 there"),
     ],
@@ -166,7 +166,7 @@ def test_another_catalog_is_refused_before_anything_is_touched(
     before = (project.path / "cluster.log").read_text()
     refused = started(project, "--rerun-of=other.json")
     assert refused.code == 4, refused.out
-    assert "it was judged by another catalog (000000000000, here" in refused.out
+    assert "it was judged by another catalog (000000000000; here" in refused.out
     assert (project.path / "cluster.log").read_text() == before
 
 

@@ -77,7 +77,7 @@ def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(
         run.report["run"]["cut_short"]
         == f"{len(said)} planned tests were not run, because --max-minutes had passed"
     )
-    assert run.out.count("--max-minutes 60 are over: no test begins now") == 1
+    assert run.out.count("--max-minutes 60 have passed: no test begins") == 1
     assert_all_outputs_know(run, 8)
 
 

@@ -101,7 +101,7 @@ def test_without_the_right_to_it_exclusive_tests_do_not_run_and_the_claims_are_n
     assert (run.verdict("VXLAN-10"), run.verdict("CONN-1")) == ("NOT_RUN", "CONFIRMED")
     assert run.claim("VXLAN-10")["reason"] == "runner may not create leases.coordination.k8s.io"
     assert (
-        "runner may not create leases.coordination.k8s.io: that costs VXLAN-10"
+        "runner may not create leases.coordination.k8s.io; not decided for that reason: VXLAN-10"
         in run.report["run"]["notes"]
     )
     assert "lock" not in log(project)

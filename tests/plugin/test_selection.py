@@ -104,7 +104,7 @@ def test_words_that_select_nothing_are_listed_before_anything_is_started(
 ) -> None:
     run = project.run("-k", word)
     assert run.code == 5
-    assert f"-k {word!r} selects no test; words are" in run.out
+    assert f"-k {word!r} selects no test; the known words are" in run.out
     assert "clusterip" in run.out
     assert re.search(r"^  performance  .* \(no test yet\)$", run.out, re.MULTILINE)
     assert not re.search(r"^  dns  .* \(no test yet\)$", run.out, re.MULTILINE)
@@ -202,7 +202,7 @@ def test_what_changes_the_whole_cluster_needs_its_owners_consent(project: Projec
     run = project.run(*allowed, STAND_IN=json.dumps({"not_opted_in": refusal}))
     assert (run.verdict("RST-3"), run.verdict("VXLAN-9")) == ("CONFIRMED", "NOT_RUN")
     assert run.claim("VXLAN-9")["reason"] == refusal
-    assert f"{refusal}: that costs VXLAN-9" in run.out
+    assert f"{refusal}; not decided for that reason: VXLAN-9" in run.out
 
 
 def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: Project) -> None:
@@ -210,8 +210,8 @@ def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: 
     out = project.run("--plan", STAND_IN=told).out
     assert "each Windows node is drained, one after the other: win-0, win-1" in out
     assert (
-        "node win-1: pods of DaemonSets lose their network, and are deleted and made anew: ops/logs, ops/metr"
-        in out
+        "node win-1: pods of DaemonSets lose their network, and are deleted and created again: "
+        "ops/logs, ops/metr" in out
     )
     assert "costs others" not in project.run("--plan", "--no-disruptive", STAND_IN=told).out
     assert "costs others" not in project.run("--plan", "-k", "felix", STAND_IN=told).out
@@ -246,15 +246,15 @@ def test_policy(pods, policy): pass
         in run.out
     )
     assert "note: policies of others could not be read: Tier: no right" in run.out
-    told = run.out.partition("Policies of others\n")[2]
+    told = run.out.partition("Policies of other owners\n")[2]
     assert (
-        f"  {closing}\n  {opening}\n  may take CONN-3, DEMO-5; to keep them: exempt the label\n"
-        in told
+        f"  {closing}\n  {opening}\n  may leave undecided CONN-3, DEMO-5; remedy: exempt "
+        "the label\n" in told
     )
-    assert "  could not be read: Tier: no right\n" in told
+    assert "  policies that could not be read: Tier: no right\n" in told
     only = project.run("--plan", STAND_IN=json.dumps({"policies": found | {"closing": ""}})).out
-    assert "may take DEMO-5; to keep them" in only, "what opens takes denials alone"
-    assert "olicies of others" not in project.run("--plan").out
+    assert "may leave undecided DEMO-5; remedy" in only, "what opens takes denials alone"
+    assert "olicies of other" not in project.run("--plan").out
 
 
 def test_what_changes_the_whole_cluster_is_refused_where_it_has_too_many_windows_nodes(
@@ -282,11 +282,11 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),
         (
             ["--require", "core", "--require=policy"],
-            "--require is given 2 times, but only one can count: write it once, as --",
+            "--require is given 2 times, but only one value can count: write it once, as --",
         ),
         (
             ["--context=x", "--context=x"],
-            "--context is given 2 times, but only one can count: write it once",
+            "--context is given 2 times, but only one value can count: write it once",
         ),
         (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
         (["--allow-disruptive", "--no-disruptive"], "contradict"),
@@ -294,7 +294,7 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--calicoctl", "missing"], "--calicoctl missing: no such file"),
         (
             ["--calicoctl", "pyproject.toml"],
-            "--calicoctl pyproject.toml: no program that can be run",
+            "--calicoctl pyproject.toml: this file is not executable",
         ),
         (["--report-dir", "pyproject.toml"], "pyproject.toml (--report-dir): Not a directory"),
         (["--tolerate", "a:b:c"], "--tolerate a:b:c: expected KEY"),
@@ -321,7 +321,7 @@ def test_keeping_on_a_lab_of_its_own_says_what_to_do_instead() -> None:
 @pytest.mark.parametrize(
     ("given", "how", "why"),
     [
-        ({}, "lab", "the default; name another by --kubeconfig=PATH"),
+        ({}, "lab", "the default; name another cluster by --kubeconfig=PATH"),
         ({"cluster": "lab"}, "lab", "--cluster lab"),
         ({"kubeconfig": "x"}, "kubeconfig", "--kubeconfig"),
         ({"context": "c"}, "kubeconfig", "KUBECONFIG, by --context"),

@@ -59,9 +59,9 @@ def test_the_same_tests_are_in_a_part_of_several_workers(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--shard=0/3",), "--shard 0/3: expected the part and their number, 1/3"),
-        (("--shard=4/3",), "--shard 4/3: expected the part and their number, 1/3"),
-        (("--shard=one",), "--shard one: expected the part and their number, 1/3"),
+        (("--shard=0/3",), "--shard 0/3: expected the part and the number of parts, such as 1/3"),
+        (("--shard=4/3",), "--shard 4/3: expected the part and the number of parts, such as 1/3"),
+        (("--shard=one",), "--shard one: expected the part and the number of parts, such as 1/3"),
         (("--shard=1/3", "--allow-disruptive"), "--shard 1/3 runs no disruptive test"),
         (("--shard=1/3", "--require=core"), "and --require needs all: leave it out"),
     ],

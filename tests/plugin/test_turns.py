@@ -232,7 +232,7 @@ def test_cluster(number):
     assert {test["exclusive"] for test in tests.values()} == {"cluster"}
     assert run.folder
     (told,) = (run.folder / "attachments").glob("*/*waited*")
-    assert told.read_text().endswith("s for cluster to itself\n")
+    assert told.read_text().endswith("s for cluster (exclusive)\n")
     attached = [path.read_text() for path in (run.folder / "allure").glob("*-attachment.txt")]
     assert told.read_text() in attached
 

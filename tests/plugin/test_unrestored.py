@@ -56,7 +56,7 @@ def test_tests_wait_until_a_dead_workers_changes_are_put_back(project: Project) 
         ({"not put back": "not restored: the VNI"}, "not restored: the VNI"),
         (
             {"put back fails": "no API"},
-            "not known whether everything was restored: no API; pytest --restore",
+            "it is not known whether everything was restored: no API; pytest --restore",
         ),
     ],
     ids=["not-restored", "not-known"],

@@ -45,7 +45,7 @@ STEPS = (
     ("agent-start", "an agent's start, with CPU and memory of the node", 30, starts.agents),
     (
         "policy-effect",
-        f"{effects.CHANGES} changes of policy and their removals, that of syn-again included",
+        f"{effects.CHANGES} changes of policy and their removals, including that of syn-again",
         60,
         effects.policy,
     ),
@@ -79,7 +79,7 @@ def calibrate(options: argparse.Namespace) -> int:
             f"--minutes {options.minutes:g}: expected more than 0 and up to {MINUTES:g}"
         )
     if not options.to.parent.is_dir():  # later, this error would come after ten minutes
-        raise UsageProblem(f"--to {options.to}: there is no folder {options.to.parent}")
+        raise UsageProblem(f"--to {options.to}: the folder {options.to.parent} does not exist")
     box = Deadline(options.minutes * 60)
     run = _run(options)
     assert run.provider and run.directory  # noqa: PT018 - :func:`_run` gave them
@@ -145,9 +145,10 @@ def _plan(run: Run, facts: Facts) -> int:
     say(
         f"calibrate: {run.evidence}, {run.connection.label if run.connection else ''}",
         *(f"node {node.name}: {node.os} {node.revision}".rstrip() for node in nodes),
-        f"makes and removes namespaces {base} and {base}-host; in them two pods and one host pod a "
+        f"makes and removes namespaces {base} and {base}-host; in them two pods and one host pod "
+        "per "
         f"node, {effects.CHANGES} NetworkPolicies, {effects.CHANGES // 5 + len(nodes)} Services; "
-        "changes nothing else; needs role standard (calico-conformance kubeconfig)",
+        "changes nothing else; needs the role standard (calico-conformance kubeconfig)",
         *(f"  {name}: {what} (about {needs:g} s)" for name, what, needs, _ in STEPS),
         f"about {sum(needs for _, _, needs, _ in STEPS) / 60:.0f} min with images "
         f"on the nodes, {MINUTES:g} min at most",
@@ -198,7 +199,9 @@ def carry_out(
         say(f"{name}: {what}", error=True)
         try:
             if scene.box.remaining < needs:
-                raise SuiteError(f"{scene.box.remaining:.0f} s left, it needs about {needs:g}")
+                raise SuiteError(
+                    f"{scene.box.remaining:.0f} s left, but it needs about {needs:g} s"
+                )
             measure(scene)
         except SuiteError as error:
             scene.record.lack(name, first_line(error))

@@ -212,7 +212,7 @@ def http(scene: Scene) -> None:
             answers = json.loads(done.stdout)
         except ValueError:
             raise ProbeBroken(
-                f"raw_http.py printed no whole object: {done.output[-200:]!r}"
+                f"raw_http.py printed no complete JSON object: {done.output[-200:]!r}"
             ) from None
         for name, ended in answers.items():
             scene.record.add(f"http-{name}", server, "", ended)

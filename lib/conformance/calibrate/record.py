@@ -18,7 +18,7 @@ from conformance.model.facts import NodeFacts
 from conformance.printing import within
 from conformance.settings.assumptions import KIND, SCHEMA, Plain, calibration
 
-CUT = "\n(cut: the file may have 1 MB)"
+CUT = "\n(cut: the file may have at most 1 MB)"
 
 
 class Record:
@@ -100,5 +100,7 @@ def write(plain: dict[str, Any], target: Path) -> None:
 def read(source: Path) -> Plain:
     """Return the content of a calibration.json.  Raise UsageProblem, OSError."""
     if (found := calibration(source.read_text(encoding="utf-8"), str(source))) is None:
-        raise UsageProblem(f"{source}: no calibration (`calico-conformance calibrate` writes them)")
+        raise UsageProblem(
+            f"{source} is not a calibration (`calico-conformance calibrate` writes calibrations)"
+        )
     return found

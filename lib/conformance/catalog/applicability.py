@@ -16,7 +16,7 @@ ALL = Conditions()
 """No condition: the claim applies to every cluster."""
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
 """The kinds of conditions whose facts can be read on Windows nodes."""
-ASSUMED = Fact(True, "not read, and taken for granted")
+ASSUMED = Fact(True, "not read, but assumed")
 VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
 """The advice for finding out Calico's version on Windows nodes."""
 
@@ -66,7 +66,8 @@ class Undecided:
     def __str__(self) -> str:
         """Return ``it is about mode vxlan; that could not be found out: ...``."""
         return (
-            f"it is about {self.condition}, and whether that holds here is not known: {self.fact}"
+            f"it is about {self.condition}, and it is not known whether that holds here: "
+            f"{self.fact}"
         )
 
 
@@ -258,7 +259,9 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
         return Applies(shown=(f"direct server return: {told_of}",))
     incapable = [node.name for node in nodes if not direct_server_return(node)]
     if wanted and len(incapable) == len(nodes):
-        return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")
+        return NotApplicable(
+            "DSR", condition, f"the builds of {', '.join(incapable)} do not support it"
+        )
     reported = next(node.dsr for node in nodes if direct_server_return(node))
     return NotApplicable(
         "DSR",

@@ -16,7 +16,7 @@ from conformance.model.meant import known_as, meant
 TEXTS = {
     "sources": "sources",
     "applies": "applies to",
-    "verify": "checked so",
+    "verify": "check",
     "holds": "holds if",
     "fails": "fails if",
     "danger": "danger",

@@ -31,7 +31,7 @@ def lines(word: str) -> Iterator[str]:
         return
     kind = known_as(word, known)
     if kind is None:
-        hint = meant(word, known) or f"; there are {', '.join(known)}"
+        hint = meant(word, known) or f"; the kinds are {', '.join(known)}"
         raise UsageProblem(f"kinds {word}: no such kind{hint}")
     yield f"{kind}: {known[kind]['title']}"
     claims = catalog()

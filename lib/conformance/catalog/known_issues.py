@@ -115,7 +115,7 @@ def _problem(entry: Mapping[str, Any]) -> str:
     if unknown := [claim for claim in entry.get("claims") or () if claim not in catalog()]:
         return f"no claim {', '.join(unknown)}"
     if entry.get("effect") not in get_args(Effect) or entry.get("at") not in (None, *get_args(OS)):
-        return f"effect is {', '.join(get_args(Effect))}; at is linux or windows"
+        return f"effect must be {' or '.join(get_args(Effect))}, and at must be linux or windows"
     return ""
 
 

@@ -210,7 +210,7 @@ def conditions(plain: Mapping[str, Any]) -> Conditions:
         text = yaml.safe_dump(dict(plain))
     except yaml.YAMLError as error:
         raise CatalogError(
-            f"{plain!r}: expected words, lists of them, true or false: {error}"
+            f"{plain!r}: expected words, lists of words, true or false: {error}"
         ) from None
     return _conditions(yaml.compose(text, Loader=LOADER), "applies")
 
@@ -320,7 +320,7 @@ def _sequence(node: Any, file: str) -> list[Any]:
 
 def _text(node: Any, file: str) -> str:
     if not isinstance(node, yaml.ScalarNode) or not str(node.value).strip():
-        raise _error(node, file, "expected a text")
+        raise _error(node, file, "expected text")
     return str(node.value)
 
 

@@ -46,7 +46,7 @@ def row(table: str, calico: str | None) -> Row | None:
     version = Version.parse(calico or KNOWN)
     if version >= NEXT:
         raise MissingCapability(
-            f"not in the table: Calico {calico}; this suite knows Calico up to {KNOWN}",
+            f"Calico {calico} is not in the suite's table; this suite knows Calico up to {KNOWN}",
             "run a newer release of this suite",
         )
     return next((row for row in tables()[table] if version in row.versions), None)

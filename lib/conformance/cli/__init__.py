@@ -36,15 +36,15 @@ WORKERS = 2
 """
 EXIT_CODES = """\
 exit codes: 0 done; 4 options or files that cannot be used; 7 a cluster that cannot be reached, or
-refuses"""
+refuses a request"""
 EXIT_CODES_OF_JUDGING = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
 cannot be used; 6 an undecided gate"""
 EXIT_CODES_OF_READING = "exit codes: 0 done; 4 options or files that cannot be used"
 EXIT_CODES_OF_A_RUN = """\
-exit codes: 0 nothing is violated; 1 something is, or a gate fails; 4 options or files that cannot
-be used; 6 something is inconclusive, or a gate is incomplete; 7 a cluster that cannot be reached,
-or refuses, or no report; others as docs/running.md and docs/in-cluster.md say"""
+exit codes: 0 nothing is violated; 1 a claim is VIOLATED, or a gate fails; 4 options or files that
+cannot be used; 6 a claim is undecided, or a gate is incomplete; 7 a cluster that cannot be reached
+or refuses a request, or no report; further codes: docs/running.md and docs/in-cluster.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _carry_out(given: Sequence[str]) -> int:
         # the reader of the pipe has closed it, as `head` does
         if isinstance(error, BrokenPipeError):
             return 128 + signal.SIGPIPE
-        print(f"ERROR: {error.filename or 'what it writes'}: {error.strerror}", file=sys.stderr)
+        print(f"ERROR: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         return 4
     except UsageProblem as problem:
         print(f"ERROR: {problem}", file=sys.stderr)
@@ -112,7 +112,7 @@ class _Parser(argparse.ArgumentParser):
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1].lower(), words, 1) if given else []
-        hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
+        hint = f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
         if near:  # the suggestion would be lost in the list of all commands
             message = message.partition(" (choose from")[0]
         raise UsageProblem(f"{self.prog}: {message}; {hint}")
@@ -171,23 +171,23 @@ class Command:
 
 OF_JOBS = {
     "job": Command(
-        "print what runs the suite inside a cluster: a Job with its user",
+        "print the objects that run the suite inside a cluster: a Job with its user",
         None,
         examples=("calico-conformance job --image=IMAGE -- --require=core | kubectl apply -f -",),
     ),
     "fetch": Command(
-        "wait for such a Job, write its results as one archive; exit code: the run's",
+        "wait for such a Job and write its results as one archive; exit code: that of the run",
         None,
         examples=("calico-conformance fetch --kubeconfig=lane.yaml --to=results",),
         exit_codes=EXIT_CODES_OF_A_RUN,
     ),
     "hold": Command(
-        "keep the results until they are fetched (in the Job's pod)",
+        "keep the results until they are fetched (runs in the Job's pod)",
         None,
         examples=("calico-conformance hold /results/POD",),
     ),
     "merge": Command(
-        "make one report of several runs of one cluster; exit code: that of one run of everything",
+        "make one report of several runs on one cluster; exit code: as for a run of everything",
         None,
         examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -238,14 +238,14 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "kubeconfig": Command(
-            "make a user for the suite with the rights that it needs, and print a kubeconfig of it",
+            "make a user with the rights that the suite needs, and print the user's kubeconfig",
             kubeconfig,
             {
                 "--kubeconfig": {
                     **file,
                     "help": "the administrator's kubeconfig (default: what KUBECONFIG names)",
                 },
-                "--context": {"metavar": "NAME", "help": "context in it"},
+                "--context": {"metavar": "NAME", "help": "context in that kubeconfig"},
                 "--server": {
                     "metavar": "URL",
                     "default": "",
@@ -262,7 +262,7 @@ def _commands() -> dict[str, Command]:
                 "--hours": {
                     "type": float,
                     "default": 8.0,
-                    "help": "hours for which its token is valid (default: %(default)g)",
+                    "help": "hours for which the user's token is valid (default: %(default)g)",
                 },
                 "--namespaces-prefix": {
                     "metavar": "PREFIX",
@@ -276,11 +276,11 @@ def _commands() -> dict[str, Command]:
             examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),
         ),
         "namespaces": Command(
-            "print what prepares a cluster for runs with --namespaces-prefix: "
+            "print the objects that prepare a cluster for runs with --namespaces-prefix: "
             "namespaces, roles, a user",
             namespaces,
             {
-                "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
+                "prefix": {"metavar": "PREFIX", "help": "beginning of the namespaces' names"},
                 "--workers": {
                     **workers,
                     "help": "number of workers that a run may have (default: %(default)d)",
@@ -290,7 +290,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "images": Command(
-            "print the images that the suite's pods have, as they are published",
+            "print the images of the suite's pods, by their published names",
             _images,
             {
                 "--lock": {
@@ -301,7 +301,7 @@ def _commands() -> dict[str, Command]:
             examples=("calico-conformance images",),
         ),
         "diff": Command(
-            "what changed from one report to another; exit code 1 when it became worse",
+            "print the changes between two reports; exit code 1 when a verdict became worse",
             diff,
             {
                 "old": {**report, "metavar": "OLD"},
@@ -309,26 +309,26 @@ def _commands() -> dict[str, Command]:
                 "--format": form,
                 "-v --verbose": {
                     "action": "store_true",
-                    "help": "a line for each part and build of a claim, too",
+                    "help": "also print a line for each part and build of a claim",
                 },
             },
             examples=("calico-conformance diff last-release/conformance.json reports/latest",),
             exit_codes=EXIT_CODES_OF_JUDGING,
         ),
         "show": Command(
-            "the summary of a report, or its page",
+            "print the summary of a report, or write its page",
             show,
             {
                 "report": {**report, "metavar": "REPORT"},
                 "--html": {**file, "help": "write the page of the report instead"},
                 "--format": form,
-                "-v --verbose": {"action": "store_true", "help": "with figures of the run"},
+                "-v --verbose": {"action": "store_true", "help": "also print figures of the run"},
             },
             examples=("calico-conformance show reports/latest --format json",),
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "matrix": Command(
-            "claims by runs, from several reports or a folder of reports; worst first",
+            "print a table of claims by runs, from reports or a folder of reports; worst first",
             matrix,
             {
                 "reports": {**report, "metavar": "REPORT", "nargs": "+"},
@@ -343,7 +343,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "pack": Command(
-            "one archive of a run to attach to an issue, without secrets and host paths",
+            "pack a run into one archive for an issue, without secrets and host paths",
             pack_run,
             {
                 "run_folder": {"type": Path, "metavar": "RUN", "help": "the folder of a run"},
@@ -353,7 +353,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "gate": Command(
-            "whether a report qualifies for sets of claims",
+            "judge whether a report qualifies for sets of claims",
             judge,
             {
                 "report": {**report, "metavar": "REPORT"},
@@ -363,7 +363,7 @@ def _commands() -> dict[str, Command]:
                     "action": "append",
                     "help": purposes,
                 },
-                "--waivers": {**file, "help": "violations that are accepted, with owner and end"},
+                "--waivers": {**file, "help": "accepted violations, with owners and end dates"},
                 "--accept-unverified-tls": {
                     "action": "store_true",
                     "help": "accept a report although nobody verified the API server's certificate",
@@ -374,7 +374,7 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_JUDGING,
         ),
         "rerun": Command(
-            "run again what a report leaves open or found wrong, and merge",
+            "run again the tests that a report leaves undecided or VIOLATED, and merge",
             rerun,
             {
                 "report": {**report, "metavar": "REPORT"},
@@ -389,11 +389,11 @@ def _commands() -> dict[str, Command]:
             EXIT_CODES_OF_A_RUN,
         ),
         "calibrate": Command(
-            "measure in ten minutes what the suite assumes of nodes; write calibration.json",
+            "measure in ten minutes what the suite assumes about nodes; write calibration.json",
             _calibration,
             {
                 "--kubeconfig": {**file, "help": "the cluster (default: a lab of its own)"},
-                "--context": {"metavar": "NAME", "help": "context in it"},
+                "--context": {"metavar": "NAME", "help": "context in that kubeconfig"},
                 "--lab-profile": {"metavar": "NAME", "help": "kind of lab"},
                 "--plan": {"action": "store_true", "help": "print what it would do, and end"},
                 "--to": {
@@ -407,19 +407,19 @@ def _commands() -> dict[str, Command]:
                     "metavar": "N",
                     "help": "end after N minutes (default and most: %(default)g)",
                 },
-                "--nodes": {"metavar": "NAME,...", "default": "", "help": "exactly these nodes"},
+                "--nodes": {"metavar": "NAME,...", "default": "", "help": "use only these nodes"},
                 "--image-registry": {
                     "action": "append",
                     "default": [],
                     "metavar": "[UPSTREAM=]PREFIX",
                 },
                 "--tolerate": {"action": "append", "default": [], "metavar": "TAINT"},
-                "--report-dir": {**file, "default": Path("reports"), "help": "for its own log"},
+                "--report-dir": {**file, "default": Path("reports"), "help": "folder for the log"},
             },
             examples=("calico-conformance calibrate --kubeconfig=lane.yaml",),
         ),
         "calibration": Command(
-            "diff OLD NEW: what differs between two calibrations",
+            "diff OLD NEW: print what differs between two calibrations",
             _calibration,
             {
                 "what": {"choices": ("diff",)},
@@ -429,7 +429,7 @@ def _commands() -> dict[str, Command]:
             examples=("calico-conformance calibration diff lab.json lane.json",),
         ),
         "claims": Command(
-            "list the claims; for each ID its statement, sources, check and tests",
+            "list the claims; for each ID, its statement, sources, check and tests",
             _claims,
             {
                 "ids": {"nargs": "*", "metavar": "ID", "help": "CONN-1 ... (default: a list)"},
@@ -440,14 +440,14 @@ def _commands() -> dict[str, Command]:
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "kinds": Command(
-            "list the kinds of clusters; for a NAME each claim's verdict on a healthy cluster",
+            "list the kinds of clusters; for a NAME, each claim's verdict on a healthy cluster",
             _kinds,
             {"kind": {"nargs": "?", "default": "", "metavar": "NAME", "help": "bgp, aks ..."}},
             examples=("calico-conformance kinds", "calico-conformance kinds bgp"),
             exit_codes=EXIT_CODES_OF_READING,
         ),
         "policy": Command(
-            "who reaches whom under policies, as promised, on Windows and by release",
+            "print who reaches whom under policies: as promised, on Windows, and by release",
             None,
             usage="calico-conformance policy [diff|ask|check] [--help] ...",
             examples=("calico-conformance policy policies.yaml pods.yaml",),

@@ -67,7 +67,7 @@ def pack_run(options: argparse.Namespace) -> None:
     """Write one archive of a run's folder."""
     run = options.run_folder
     if not (run / "conformance.json").is_file():
-        raise UsageProblem(f"{run} is not a run's folder (no conformance.json in it)")
+        raise UsageProblem(f"{run} is not the folder of a run (it has no conformance.json)")
     archive = options.to or Path(f"{run.resolve().name}.zip")
     inside, left_out = pack(run, archive, (home(), Path.cwd(), product.root(), Path(sys.prefix)))
     print(

@@ -31,5 +31,5 @@ def until_nothing_is_missing(
         clock=clock,
     )
     if not settled.converged:
-        raise EnvironmentBroken(f"{late} in {settled.seconds:.0f} s: {'; '.join(settled.last)}")
+        raise EnvironmentBroken(f"{late} within {settled.seconds:.0f} s: {'; '.join(settled.last)}")
     return settled.seconds

@@ -58,9 +58,11 @@ class Drain(Disruption):
         ]
         if back:
             raise MissingCapability(
-                f"node {node} cannot be drained: pods of others would come back although it is cordoned: "
+                f"node {node} cannot be drained: these pods of other owners would come back "
+                "although the node is cordoned: "
                 f"{', '.join(back)}",
-                "let them tolerate only the taints that nodes have without a cordon, and name no node; or move them "
+                "let these pods tolerate only taints of nodes without a cordon, and name no node; "
+                "or move the pods "
                 "away; or run without --allow-cluster-disruptive",
             )
 
@@ -151,21 +153,22 @@ class Drain(Disruption):
         evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
         self._refuse(
             node,
-            "pods without a controller would be lost",
+            "these pods have no controller and would be lost",
             [item for item in evicted if controller(item) is None],
-            "move them away, or name another node by --disruptive-node NAME",
+            "move the pods away, or name another node by --disruptive-node NAME",
         )
         self._refuse(
             node,
-            "the data in emptyDir of pods would be lost",
+            "the data in emptyDir volumes of these pods would be lost",
             [item for item in evicted if _volumes(item) and not self.lose_data],
-            "allow that with --delete-emptydir-data, or move them away",
+            "allow that with --delete-emptydir-data, or move the pods away",
         )
         self._refuse(
             node,
-            f"pods take longer to end than the {self.patience.drain:.0f} s for which a drain waits",
+            f"these pods take longer to end than the {self.patience.drain:.0f} s for which a drain "
+            "waits",
             [item for item in pods if _loses(item) and grace(item) > self.patience.drain],
-            "give the drain more time (drain: in a file for --timings), or move them away",
+            "give the drain more time (drain: in a file for --timings), or move the pods away",
         )
         return evicted
 
@@ -230,7 +233,8 @@ class Drain(Disruption):
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(
-                        f"node {node} was not drained in {deadline.seconds:.0f} s: pod {label(pod)} may not be "
+                        f"node {node} was not drained within {deadline.seconds:.0f} s: pod "
+                        f"{label(pod)} may not be "
                         f"evicted: {refusal.explained}"
                     ) from refusal
             self.clock.sleep(self.patience.evict_again)
@@ -247,7 +251,7 @@ class Drain(Disruption):
         )
         if not settled.converged:
             raise EnvironmentBroken(
-                f"node {node} was not drained in {deadline.seconds:.0f} s: still there are "
+                f"node {node} was not drained within {deadline.seconds:.0f} s; pods that remain: "
                 f"{', '.join(map(label, settled.last))}"
             )
 

@@ -121,8 +121,10 @@ class EndingPolicy:
         if ending:
             text = (
                 f"{', '.join(self.expect.context.claims)}: Felix on node {node} ended under the policies "
-                f"{', '.join(policy.names)}: expected that it runs on, observed {ending} ({seconds:.1f} s)\n"
-                f"  because  {because}\n  do       name no ports in a Pass; the log of its pod says why it ended"
+                f"{', '.join(policy.names)}: expected Felix to keep running, observed {ending} "
+                f"({seconds:.1f} s)\n"
+                f"  because  {because}\n  do       name no ports in a Pass; the log of Felix' pod "
+                "shows why Felix ended"
             )
             found = Ruling(error=Nonconformance(text), symptom=("Felix runs", "Felix ended"))
         check(self.expect.context, "behaviour", [(None, server, found)], lambda result: result)

@@ -116,7 +116,8 @@ class Felix:
             if not left:
                 raise ControlBroken(
                     f"Felix on node {', '.join(early)} was back before the change was made, "
-                    f"{AROUND} times, so the change without Felix was not tested: run it again",
+                    f"{AROUND} times, so the change without Felix was not tested: run the test "
+                    "again",
                     control="Felix is down",
                 )
             undone()
@@ -161,7 +162,8 @@ class Felix:
     def _restart_alone(self, node: str) -> Restart:
         if services := self._service_of(node):
             nothing = MissingCapability(
-                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and its host has no process of it",
+                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and no process "
+                "of Felix runs on the host",
                 "start Calico on the node",
             )
             do = (
@@ -332,7 +334,7 @@ class Felix:
 
         def missing() -> str:
             if services:
-                return "" if services.ids(node) else "no process of it"
+                return "" if services.ids(node) else "no process of Felix runs"
             pods = self._pods(node)
             if pods and all(is_ready(pod) and not _ends(pod) for pod in pods):
                 return ""
@@ -343,7 +345,7 @@ class Felix:
         )
         if not settled.converged:
             raise EnvironmentBroken(
-                f"Felix on node {node} is not back in {settled.seconds:.0f} s: {settled.last}"
+                f"Felix on node {node} is not back within {settled.seconds:.0f} s: {settled.last}"
             )
 
     def watched(self, node: str) -> Callable[[], str]:

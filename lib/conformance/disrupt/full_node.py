@@ -112,7 +112,9 @@ class FullNode:
             node, count, others = case
             head = f"node {node.name}, whose {count} free addresses were taken"
             if refused := self._pause.come(node, count)[1]:
-                raise EnvironmentBroken(f"{head}: pods did not get all of them: {refused}")
+                raise EnvironmentBroken(
+                    f"{head}: pods did not get all of these addresses: {refused}"
+                )
             _, address, words = self._next(node, head)
             self.remove()
             if words:
@@ -120,12 +122,12 @@ class FullNode:
             owner = self.ipam.owner(address)
             if any(owner == windows.name for windows in self.ipam.windows):
                 return Nonconformance(
-                    f"{head}  expected the next pod to wait, observed it with {address}, of the "
-                    f"block of Windows node {owner}\n  because  {because}\n  do       {do}"
+                    f"{head}  expected the next pod to wait, observed that it got {address} from "
+                    f"the block of Windows node {owner}\n  because  {because}\n  do       {do}"
                 )
             return EnvironmentBroken(
-                f"{head}: the next pod got {address} of {owner or 'no node'}, so that Windows "
-                "nodes' blocks were not tried: see IPAM-1"
+                f"{head}: the next pod got {address}, which belongs to {owner or 'no node'}, so "
+                "Windows nodes' blocks were not tried: see IPAM-1"
             )
 
         check(self.context, "behaviour", [(None, case[0], case) for case in nodes], judge)
@@ -144,9 +146,9 @@ class FullNode:
         left = sum(vacant.values()) - vacant[""] - vacant[node.name]
         if vacant[""] or not left:
             raise MissingCapability(
-                f"the pools have {vacant['']} addresses that are no node's, and {left} of other "
-                f"nodes than {node.name} are free",
-                "run a lab whose nodes have the whole pool: --lab-profile=full-nodes",
+                f"the pools have {vacant['']} addresses that belong to no node, and {left} "
+                f"addresses of nodes other than {node.name} are free",
+                "run a lab whose nodes own the whole pool: --lab-profile=full-nodes",
             )
         return f"{left} addresses of other nodes' blocks were free"
 
@@ -160,22 +162,22 @@ class FullNode:
             if self.ipam.own_block(node.name).free <= 0:
                 raise EnvironmentBroken(f"{head}: pods of other owners came while it was filled")
             return Nonconformance(
-                f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed one "
-                f"refused: {refused}\n{more}"
+                f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed a "
+                f"refusal: {refused}\n{more}"
             ), *not_full
         last, address, words = self._next(node, head)
         if address:
             wrong = (
-                f"{head}  expected the pod after {block.capacity} to be refused, observed it with "
-                f"{address}"
+                f"{head}  expected the pod after {block.capacity} pods to be refused, observed "
+                f"that it got {address}"
             )
-            elsewhere = f"{wrong}, of {self.ipam.owner(address)}'s block"
+            elsewhere = f"{wrong} from the block of {self.ipam.owner(address)}"
             return Nonconformance(f"{BLOCK}  {wrong}\n{more}"), *(
                 not_full
                 if block.has(address)
                 else [Nonconformance(f"{claim}  {elsewhere}\n{more}") for claim in (FULL, POOL)]
             )
-        text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
+        text = f"{block.capacity} addresses of block {block.cidr} went to pods; after that: {words}"
         other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
         fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))
         return (
@@ -228,12 +230,14 @@ class FullNode:
         known, or if a pod of another owner waits for one of the nodes."""
         room = room_on_windows(self.pods.kube, self.pods.facts)
         there = [node for node in self.pods.facts.nodes if node.name in names]
-        wrong = [f"node {name} is not ready and open to pods" for name in names if name not in room]
-        wrong += [f"pod {pod} waits for it" for node in there for pod in self._waiting(node)]
+        wrong = [f"node {name} is not ready and schedulable" for name in names if name not in room]
+        wrong += [
+            f"pod {pod} waits for node {node.name}" for node in there for pod in self._waiting(node)
+        ]
         if wrong:
             raise MissingCapability(
-                f"{', '.join(names)} is not to be filled: {wrong[0]}",
-                "run it when the node is at rest",
+                f"{', '.join(names)} cannot be filled now: {wrong[0]}",
+                "run the test when the node is ready and no pod waits for it",
             )
         return [(node, room[node.name]) for node in there]
 
@@ -279,7 +283,7 @@ def _fitting(node: NodeFacts, room: Room) -> int:
     count = _bounded(room, min(BURST, room.addresses))
     if count < LEAST:
         raise MissingCapability(
-            f"node {node.name} takes {count} more pods, and fewer than {LEAST} show nothing",
+            f"node {node.name} takes {count} more pods, but the test needs room for {LEAST}",
             "name another node by --disruptive-node",
         )
     return count

@@ -34,8 +34,10 @@ class KubeProxy(Disruption):
         """
         if not self._pods(node):
             raise EnvironmentBroken(
-                f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
-                f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
+                f"Services do not work on node {node} since its HNS network was created again, and "
+                "kube-proxy of the "
+                f"node runs in no pod of {NAMESPACE} ({' or '.join(LABELS)}): restart the service "
+                "kube-proxy on the node"
             )
         self._renew(node, f"makes Services work again on node {node}")
 

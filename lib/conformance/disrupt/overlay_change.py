@@ -59,7 +59,7 @@ class OverlayChange:
                     self.story.journal.patch(
                         ObjectRef(api_version=V3, kind="IPPool", name=pool["metadata"]["name"]),
                         {"spec": {"vxlanMode": mode}},
-                        f"has its nodes use VXLAN: {mode}",
+                        f"sets vxlanMode {mode}",
                     )
             self._until(
                 lambda: _astray(near, self._linux(), by_tunnel=mode == "Always"),
@@ -162,7 +162,7 @@ class OverlayChange:
         head = f"XVX-4  routes of HNS to other nodes on node {node.name}"
         if whole:
             return EnvironmentBroken(
-                f"{head} have the whole VNI {vni}, while its network keeps another (VXLAN-9): "
+                f"{head} have the whole VNI {vni}, while the node's network has another (VXLAN-9): "
                 "lost paths show nothing"
             )
         return Nonconformance(
@@ -201,7 +201,7 @@ class OverlayChange:
         if self.on_lab and are_there:
             return False
         refusal = MissingCapability(
-            "it cuts off nodes, so it runs only on labs that have such nodes", "run a lab"
+            "the test cuts off nodes, so it runs only on labs that have such nodes", "run a lab"
         )
         for node in self._nodes():
             self._decide(claim, node, Ruling(str(refusal), of_error(refusal)))
@@ -232,7 +232,7 @@ class OverlayChange:
             every=vni.patience.poll_every,
             clock=vni.clock,
             description=what,
-            late=f"{what}: this did not happen",
+            late=f"not observed: {what}",
         )
 
     def _linux(self) -> dict[str, LinuxFacts]:
@@ -264,7 +264,7 @@ def _astray(
     ``by_tunnel``: whether the route is expected to use the tunnel's device.
     """
     return [
-        f"node {node} has another route to {windows.node}"
+        f"node {node} has another kind of route to {windows.node}"
         for node, windows in map(_ends, pairs)
         if any(
             route.device == DEVICE and _leads(route, windows.address)

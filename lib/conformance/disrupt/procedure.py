@@ -133,7 +133,7 @@ class Procedure:
             # the remedy only helps a run that begins, so it is left out
             remedy = f"; {getattr(refused, 'remedy', '')}"
             raise EnvironmentBroken(
-                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: "
+                f"the HNS network of node {node} keeps VSID {vsid}, although the VNI is {wanted}: "
                 f"{first_line(refused).removesuffix(remedy)}; resolve this first"
             ) from refused
         settled = until(
@@ -146,7 +146,8 @@ class Procedure:
         )
         if not settled.converged:
             raise EnvironmentBroken(
-                f"node {node} still has an HNS network with VSID {settled.last}, the VNI is {wanted}, although it was "
+                f"node {node} still has an HNS network with VSID {settled.last} instead of VNI "
+                f"{wanted}, although the node was "
                 "drained, its network removed and Calico restarted; restart the node"
             )
 
@@ -201,8 +202,10 @@ class Procedure:
         )
         if not settled.converged:
             raise EnvironmentBroken(
-                f"pods of node {node} lost their network and have no HNS endpoint {settled.seconds:.0f} s after it: "
-                f"{', '.join(map(label, settled.last))}; delete them, so that their controllers make new ones"
+                f"pods of node {node} lost their network and have no HNS endpoint "
+                f"{settled.seconds:.0f} s later: "
+                f"{', '.join(map(label, settled.last))}; delete these pods, so that their "
+                "controllers create new pods"
             )
 
     def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
@@ -245,7 +248,7 @@ class Procedure:
         if not settled.converged:
             raise EnvironmentBroken(
                 f"HNS network {name} of node {node} is still there {settled.seconds:.0f} s after its removal "
-                f"({text.strip() or 'which printed nothing'})"
+                f"({text.strip() or 'the removal printed nothing'})"
             )
 
 

@@ -62,7 +62,8 @@ class ThirdPartyPods(Disruption):
                 continue  # no controller would make another pod on this node
             self.journal.delete_owned_pod(
                 pod_reference(found),
-                f"node {node} has created its network again, and only a new pod is connected to it",
+                f"node {node} has created its network again, and only new pods are connected to "
+                "the network",
             )
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)

@@ -161,8 +161,7 @@ class Vni(Disruption):
             )
         if self.kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
-                "there is no FelixConfiguration default, so that no VNI could be changed "
-                "and restored",
+                "there is no FelixConfiguration default, so no VNI can be changed and restored",
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
@@ -210,7 +209,10 @@ class Vni(Disruption):
         )
         if written and int(written[1]) == vni:
             return ""
-        return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
+        return (
+            f"Windows node {node}: its CNI configuration has VNI "
+            f"{written[1] if written else 'unset'}"
+        )
 
 
 FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")

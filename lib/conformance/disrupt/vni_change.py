@@ -73,7 +73,8 @@ class VniChange:
         found = self._vsids()
         if set(found.values()) != {configured}:
             raise EnvironmentBroken(
-                f"before anything is changed the VNI is {configured}, and Windows nodes use {_describe(found)}"
+                f"before any change the configured VNI is {configured}, but Windows nodes use "
+                f"{_describe(found)}"
             )
         self.expect.control([*self._paths, *self.services(self.now)], because=because)
 
@@ -121,10 +122,14 @@ class VniChange:
         if set(found.values()) == {delivery.vni}:
             if delivery.vni >= BEYOND:
                 raise EnvironmentBroken(
-                    f"every Windows node took VNI {delivery.vni}, and traffic shows nothing, since "
+                    f"every Windows node took VNI {delivery.vni}, but traffic cannot confirm that, "
+                    "since "
                     "Windows may send with its lower 16 bits (XVX-4)"
                 )
-            taken = f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again"
+            taken = (
+                f"Windows took VNI {delivery.vni} by itself, so that all nodes have the same VNI "
+                "again"
+            )
             self.expect.matrix(Paths(self._paths, open=True, because=taken))
             self.lifted(
                 f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes"
@@ -149,7 +154,8 @@ class VniChange:
             except (MissingCapability, NetworkStays) as refused:
                 delivery = self.delivery
                 raise EnvironmentBroken(
-                    f"{first_line(refused)}; the HNS network of node {node} keeps VSID {delivery.before}, the VNI is "
+                    f"{first_line(refused)}; the HNS network of node {node} keeps VSID "
+                    f"{delivery.before}, although the VNI is "
                     f"{delivery.vni}; to restore what the test leaves:  pytest --restore"
                 ) from refused
         self.now = self.demo_pods()
@@ -222,7 +228,7 @@ class VniChange:
         """Return whether all of these paths to Services work. All of them must begin on the same
         node."""
         try:
-            self.expect.control(pairs, because="which node has dead Services, tested on each node")
+            self.expect.control(pairs, because="this shows on which nodes Services do not work")
         except ControlBroken:
             return False
         return True

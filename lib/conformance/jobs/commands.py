@@ -37,7 +37,9 @@ def run(given: Sequence[str], parser: argparse.ArgumentParser) -> int:
 def _job_options(parser: argparse.ArgumentParser) -> None:
     parser.usage = "calico-conformance job --image=IMAGE [option ...] [-- option of the run ...]"
     parser.add_argument("--image", required=True, help="the suite's image (docs/in-cluster.md)")
-    parser.add_argument("--name", default="conformance", help="of the Job (default: %(default)s)")
+    parser.add_argument(
+        "--name", default="conformance", help="the Job's name (default: %(default)s)"
+    )
     parser.add_argument("--role", choices=runner.ROLES, help=f"default: {runner.ROLES[0]}")
     parser.add_argument(
         "--with",
@@ -50,7 +52,9 @@ def _job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--namespaces-prefix", metavar="PREFIX", default="", help="run in prepared namespaces"
     )
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="with such a prefix")
+    parser.add_argument(
+        "--workers", type=int, default=2, metavar="N", help="workers, with a prefix"
+    )
     parser.add_argument(
         "--volume", metavar="CLAIM", default="", help="keep results on this volume, too"
     )
@@ -87,11 +91,13 @@ def _job(options: argparse.Namespace) -> int:
 def _fetch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="conformance", help="of the Job (default: %(default)s)")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE")
-    parser.add_argument("--context", metavar="NAME", help="context in it")
+    parser.add_argument("--context", metavar="NAME", help="context in that kubeconfig")
     parser.add_argument(
-        "--to", type=Path, default=Path(), metavar="DIR", help="folder (default: this)"
+        "--to", type=Path, default=Path(), metavar="DIR", help="folder for the archive (default: .)"
     )
-    parser.add_argument("--minutes", type=float, default=1440.0, metavar="N", help="to wait")
+    parser.add_argument(
+        "--minutes", type=float, default=1440.0, metavar="N", help="minutes to wait"
+    )
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -109,7 +115,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 def _hold_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, metavar="FOLDER", help="of a Job's results")
+    parser.add_argument("results", type=Path, metavar="FOLDER", help="folder of a Job's results")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--send", action="store_true", help="print the archive as lines")
     what.add_argument("--release", action="store_true", help="let the holder end")

@@ -143,7 +143,7 @@ class Fetch:
             within=ENDS_WITHIN,
         )
         if done.exit_code:
-            raise EnvironmentBroken(f"the holder does not end: {first_line_of(done.output)}")
+            raise EnvironmentBroken(f"container holder does not end: {first_line_of(done.output)}")
 
     def _pod(self) -> Obj | None:
         """Return the Job's pod, the newest if there are several; None if there is none."""
@@ -181,12 +181,13 @@ def archive(received: Iterator[bytes | ExecEnd]) -> tuple[dict[str, Any], bytes]
             raise NoReport(first_line_of(line.stderr).removeprefix("ERROR: "))
         if isinstance(line, ExecEnd) and line.problem.startswith(NOT_RUNNING):
             raise EnvironmentBroken(
-                "the holder has ended, as it does when the results were fetched, and after 24 "
-                "hours; only a volume still has them (calico-conformance job --volume)"
+                "container holder has ended, as it does once the results were "
+                "fetched, or after 24 hours; only a volume still has them (calico-conformance job "
+                "--volume)"
             )
         if isinstance(line, ExecEnd):
             why = line.problem or first_line_of(line.stderr) or f"exit code {line.exit_code}"
-            raise EnvironmentBroken(f"the archive was not sent whole: {why}; fetch again")
+            raise EnvironmentBroken(f"the archive was not sent completely: {why}; fetch again")
         if line == END:
             break
         if head:
@@ -215,7 +216,7 @@ def _head(line: bytes) -> dict[str, Any]:
         fits = None
     if not fits:
         text = line[:200].decode(errors="backslashreplace")
-        raise EnvironmentBroken(f"the holder sends no archive: {text}")
+        raise EnvironmentBroken(f"container holder sends no archive: {text}")
     return {"name": head["name"], "bytes": int(head["bytes"]), "sha256": head["sha256"]}
 
 
@@ -245,7 +246,8 @@ def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[st
         path = one.take(judged, folder)
     except NoReport as error:
         tell(
-            f"{ended}{f' ({judged.reason})' if judged.reason else ''}: {error}; read its end by: "
+            f"{ended}{f' ({judged.reason})' if judged.reason else ''}: {error}; read the end of "
+            "its log: "
             f"kubectl -n {RUNNER_NAMESPACE} logs {judged.pod} -c {JUDGE} --tail=20"
         )
         return judged.code or NO_REPORT
@@ -253,5 +255,5 @@ def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[st
     try:
         one.release(judged)
     except SuiteError as error:
-        tell(f"the holder may run on, for 24 hours at most: {first_line(error)}")
+        tell(f"container holder may keep running, for 24 hours at most: {first_line(error)}")
     return judged.code

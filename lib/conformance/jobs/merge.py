@@ -51,7 +51,7 @@ def merge(given: Sequence[Path], folder: Path) -> int:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise UsageProblem(f"--to {folder}: it exists already; name a new folder") from None
+        raise UsageProblem(f"--to {folder}: the folder exists already; name a new folder") from None
     kept = [_attachments(report, folder) for report in reports]
     attachments = {
         test: [file for files in kept for file in files.get(test, ())]
@@ -73,7 +73,7 @@ def _differences(newest: Report, report: Report) -> Iterator[str]:
         return
     if theirs != digest():
         yield (
-            f"{report.where} was judged by another catalog ({theirs[:12]}, here {digest()[:12]}); "
+            f"{report.where} was judged by another catalog ({theirs[:12]}; here {digest()[:12]}); "
             "use the suite of that report"
         )
     if report is newest or newest.facts is None:

@@ -84,7 +84,7 @@ def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     for word in rest:
         name, equals, value = word.partition("=")
         if name in OF_THE_JOB:
-            raise UsageProblem(f"{name}: the Job decides it; leave it out")
+            raise UsageProblem(f"{name}: the Job sets this option; leave it out")
         if name in WITH_FILES:
             path = Path(value if equals else next(rest, ""))
             files[f"{name[2:]}{path.suffix}"] = _text(name, path)
@@ -93,7 +93,7 @@ def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             found.append(word)
     if (size := sum(len(text.encode()) for text in files.values())) > MOST:
         raise UsageProblem(
-            f"{', '.join(sorted(files))}: {size} bytes, and a ConfigMap holds {MOST} at most"
+            f"{', '.join(sorted(files))}: {size} bytes, but a ConfigMap holds at most {MOST}"
         )
     return found, files
 
@@ -103,7 +103,7 @@ def _text(option: str, path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageProblem(
-            f"{option}={path}: {getattr(error, 'strerror', '') or 'no text in UTF-8'}"
+            f"{option}={path}: {getattr(error, 'strerror', '') or 'not text in UTF-8'}"
         ) from None
 
 

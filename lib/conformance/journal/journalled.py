@@ -120,7 +120,7 @@ class Journalled:
         owners = found["metadata"].get("ownerReferences") or []
         if not any(owner.get("controller") for owner in owners):
             raise EnvironmentBroken(
-                f"refused to delete {target.label}: it has no controller that would make it anew"
+                f"refused to delete {target.label}: it has no controller that would create it again"
             )
         uid = str(found["metadata"]["uid"])
         entry = self._write(self._entry("delete-owned-pod", why, target, uid=uid))
@@ -138,13 +138,14 @@ class Journalled:
         """
         if name not in self.healers:
             raise JournalRefused(
-                f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})"
+                f"refused: no healer is called {name!r} (known healers: "
+                f"{', '.join(sorted(self.healers)) or 'none'})"
             )
         _refuse_content(dict(arguments), f"note procedure {name}")
         node = ObjectRef(api_version="v1", kind="Node", name=str(arguments.get("node")))
         found = read(self.changes.kube, node, within=self.journal.within)
         if found is None:
-            raise EnvironmentBroken(f"{node.label} is not there: {why}")
+            raise EnvironmentBroken(f"{node.label} does not exist: {why}")
         uid = str(found["metadata"].get("uid") or "")
         entry = self._entry(
             "procedure", why, node, uid=uid, procedure=name, arguments=dict(arguments)

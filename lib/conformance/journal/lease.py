@@ -117,7 +117,7 @@ class RunLock:
             so = (
                 " and is alive; wait for it to end"
                 if settled.converged
-                else f", and did not give it back within {settled.seconds:.0f} s; wait for that run, "
+                else f", and did not release it within {settled.seconds:.0f} s; wait for that run, "
                 "or run without --allow-disruptive"
             )
             raise ClusterUnusable([f"{settled.last} has the run lock ({RUN_LOCK.label}){so}"])
@@ -155,7 +155,7 @@ class RunLock:
         try:
             self._changes.make(_change("delete", "the run is over", body))
         except SuiteError as error:
-            self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
+            self._tell(f"the run lock could not be released: {str(error).splitlines()[0]}")
 
     def check(self) -> Obj:
         """Return the lease, read again, if this run holds it. Raise LockLost otherwise.
@@ -188,7 +188,7 @@ class RunLock:
             who = _who(found)
             if self._is_gone(found):
                 if _holding(found) not in ("", self.run.run):
-                    self._tell(f"the run lock is taken over from {who}")
+                    self._tell(f"this run takes the run lock over from {who}")
                 self._mine = self._put(found, self._spec(found))
                 return None
         except ApiRefused as refusal:
@@ -265,12 +265,15 @@ class RunLock:
                 failing = False
             except LockLost as lost:
                 self.lost = str(lost)
-                self._tell(f"{lost}: nothing beyond its own namespaces is changed any more")
+                self._tell(
+                    f"{lost}: from now on this run changes nothing beyond its own namespaces"
+                )
                 return
             except SuiteError as error:
                 if not failing:
                     self._tell(
-                        f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}"
+                        "the run lock could not be renewed; this run tries again: "
+                        f"{str(error).splitlines()[0]}"
                     )
                 failing = True
 

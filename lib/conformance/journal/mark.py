@@ -71,9 +71,9 @@ def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> 
     if fields:
         patch = putting_back(fields, current)
         retry(
-            lambda: changes.patch(target, patch, "what it marks is over", foreign=True),
+            lambda: changes.patch(target, patch, "the change that it marks is over", foreign=True),
             within=within,
-            description=f"take mark {name} from {target.label}",
+            description=f"remove mark {name} from {target.label}",
         )
     return bool(fields)
 
@@ -108,7 +108,7 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     target = entry.target
     why = refusal(entry)
     if why or target is None or entry.act == "delete-owned-pod":
-        return why or "it changes nothing that lasts"
+        return why or "the entry changes nothing that lasts"
     reached = within_reach(kube, target, within=within)
     current = read(kube, reached, within=within)
     if current is None:
@@ -143,5 +143,5 @@ def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
             why = error
     is_calicos = target.api_version == SERVED and target.kind in KINDS
     if not is_calicos or not kube.discovery.serves(STORED, target.kind):
-        raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
+        raise EnvironmentBroken(f"{target.label} cannot be reached: {why}")
     return replace(target, api_version=STORED)

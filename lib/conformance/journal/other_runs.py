@@ -138,8 +138,8 @@ def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
         shared = sorted({str(value_at(pod, "spec", "nodeName")) for pod in theirs} & set(nodes))
         if shared and liveness.of(theirs) is not Life.DEAD:
             found.append(
-                f"run {other} has pods on {', '.join(shared)}: parts of a run go one after the "
-                "other, or on other nodes (--nodes); wait for it, or where it is dead: "
+                f"run {other} has pods on {', '.join(shared)}: let parts of a run follow one "
+                "another, or use other nodes (--nodes); wait for that run, or if it is dead: "
                 f"pytest --restore --run={other}"
             )
     return found

@@ -23,7 +23,7 @@ NAME = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 """Matches names of objects and namespaces (DNS subdomains), which are safe in a command."""
 SHORT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 """Matches ids of runs, and keys of entries, which become part of an annotation's name."""
-OLD = "an earlier release wrote it, which left no mark on what it changed"
+OLD = "an earlier release wrote this entry and left no mark on the object"
 
 _VNI = (
     "[1-9][0-9]{0,6}|1[0-5][0-9]{6}|16[0-6][0-9]{5}|167[0-6][0-9]{4}|1677[0-6][0-9]{3}|16777[01][0-9]{2}"
@@ -93,7 +93,7 @@ ROWS = (
     ),
     Row(
         what='"procedure","felix-restart","v1","Node",null,"NAME"', arguments=_NODE_ALONE,
-        by_hand="see that calico-node is Ready: kubectl get pods -A --field-selector spec.nodeName={name}",
+        by_hand="check that calico-node is Ready: kubectl get pods -A --field-selector spec.nodeName={name}",
     ),
     Row(
         what='"procedure","daemonset-pods","v1","Node",null,"NAME"',
@@ -103,7 +103,7 @@ ROWS = (
     Row(
         what='"procedure","policy-that-may-end-felix","v1","Node",null,"NAME"',
         arguments=r'\{"namespace":"OWNNAME","node":"NAME","policies":\[("NAME",?)+\]\}',
-        by_hand="kubectl delete namespaces -l calico-conformance/run, then see that calico-node is Ready: "
+        by_hand="kubectl delete namespaces -l calico-conformance/run, then check that calico-node is Ready: "
         "kubectl get pods -A --field-selector spec.nodeName={name}",
     ),
 )  # fmt: skip

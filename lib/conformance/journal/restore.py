@@ -107,7 +107,7 @@ class _Restorer:
             "create": self._created,
             "procedure": self._proceeded,
             "delete-owned-pod": lambda deleted: Restored(
-                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
+                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner created a new pod"
             ),
         }
         run = self.journal.run.run
@@ -152,7 +152,7 @@ class _Restorer:
         return Restored(
             entry,
             Outcome.FAILED,
-            f"{entry.label}: the object was changed during each try",
+            f"{entry.label}: the object was changed by others during each attempt",
             "pytest --restore",
         )
 
@@ -181,13 +181,14 @@ class _Restorer:
         ]
         if wrong:
             found = "; ".join(
-                f"{field.label} is {_content_text(field, now)}, was {text_of(field, field.before)}"
+                f"{field.label} expected {text_of(field, field.before)}, observed "
+                f"{_content_text(field, now)}"
                 for field in wrong
             )
             return Restored(
                 entry,
                 Outcome.FAILED,
-                f"{target.label}: after putting it back {found}",
+                f"{target.label}: after it was put back: {found}",
                 "pytest --restore",
             )
         if foreign:
@@ -199,7 +200,7 @@ class _Restorer:
             return Restored(
                 entry,
                 Outcome.CONFLICT,
-                f"{target.label}: {found}: somebody else's value is left",
+                f"{target.label}: {found}: the value of another owner is kept",
                 _look(target),
             )
         if not ours:
@@ -216,7 +217,7 @@ class _Restorer:
         if current is None or current["metadata"].get("deletionTimestamp"):
             return Restored(entry, Outcome.UNCHANGED, f"{target.label} is gone")
         if why := doubt(entry, current) or (
-            "" if self.changes.run.owns(current) else "it has not the run's labels"
+            "" if self.changes.run.owns(current) else "it does not have the run's labels"
         ):
             return self._refused(entry, why)
         retry(
@@ -237,7 +238,7 @@ class _Restorer:
                 entry,
                 Outcome.FAILED,
                 entry.label,
-                f"undo it by hand: nothing here knows how (there are: {known})",
+                f"undo it by hand: this suite has no such procedure (it has {known})",
             )
         assert entry.target is not None
         node = read(self.changes.kube, entry.target, within=self.journal.within)
@@ -264,7 +265,7 @@ class _Restorer:
         """Leave an entry and its object alone, and report how to deal with both of them by hand."""
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
-        todo = f"no run of this suite wrote that; remove it: {forget}"
+        todo = f"no run of this suite wrote that; remove the journal: {forget}"
         if undo := by_hand(entry):
             todo = f"if a run of yours made the change: {undo}; then: {forget}"
         return Restored(
@@ -274,7 +275,10 @@ class _Restorer:
 
 def _look(target: ObjectRef) -> str:
     space = f"-n {target.namespace} " if target.namespace else ""
-    return f"see whether that is wanted: kubectl {space}get {target.kind.lower()} {target.name} -o yaml"
+    return (
+        f"check whether that is intended: kubectl {space}get {target.kind.lower()} {target.name} "
+        "-o yaml"
+    )
 
 
 def _content_text(field: Field, obj: Obj | None) -> str:

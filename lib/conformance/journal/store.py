@@ -147,7 +147,7 @@ class Journal:
             return
         if not self.run.owns(found):
             raise EnvironmentBroken(
-                f"{self.ref.label} exists and is not this run's; nothing was changed"
+                f"{self.ref.label} exists and does not belong to this run; nothing was changed"
             )
         _check_size((found.get("data") or {}) | data, entry)
         self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
@@ -208,7 +208,7 @@ class Journal:
             change = Change(
                 verb="delete",
                 target=self.ref,
-                why="nothing in it is open",
+                why="no entry in it is open",
                 body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged},
                 cluster_scoped_or_foreign=True,
             )

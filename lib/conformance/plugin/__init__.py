@@ -35,12 +35,12 @@ MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
-    "smoke: belongs to --smoke",
-    "each_world(edits): the worlds of policies that ship at rest, or with an edit",
-    "each_story: the stories of policies and events that ship",
-    "begins_early: waits longer than others, and begins before them",
-    "after_all_others: decides by the standing watch, once no process has another test left",
-    "about(*words): subjects of -k that no claim is about alone",
+    "smoke: runs with --smoke",
+    "each_world(edits): runs for each packaged world of policies, unchanged or with an edit",
+    "each_story: runs for each packaged story of policies and events",
+    "begins_early: starts before other tests, because it waits longer",
+    "after_all_others: runs last, and decides by what the standing watch has observed",
+    "about(*words): further words by which -k selects the test",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
 )
@@ -323,7 +323,7 @@ def _demand_known(config: pytest.Config) -> None:
         if word not in marks:
             names = ", ".join(sorted(own))
             raise pytest.UsageError(
-                f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {names}"
+                f"-m {config.option.markexpr!r}: no test has the mark {word}; the marks are {names}"
             )
 
 
@@ -342,7 +342,7 @@ def _why_nothing(option: Any, suites: Path) -> str:
     if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
         return ""
     if not selects_nothing(expression, suites, catalog()):
-        return f"{', '.join(option.claim)} is not among -k {expression!r}"
+        return f"-k {expression!r} selects no test of --claim {', '.join(option.claim)}"
     if waiting := untested(expression, suites, catalog()):
         subjects_without = "; ".join(
             f"no test exists yet for {word}: {', '.join(claims)}"
@@ -353,7 +353,7 @@ def _why_nothing(option: Any, suites: Path) -> str:
         f"  {word:14} {what}{' (no test yet)' if untested(word, suites, catalog()) else ''}"
         for word, what in subjects(catalog()).items()
     )
-    return f"-k {expression!r} selects no test; words are\n{listed}"
+    return f"-k {expression!r} selects no test; the known words are\n{listed}"
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:

@@ -211,7 +211,7 @@ class Controller:
         self.running = [name for name in self.running if name != nodeid]
         self.run.alive.test_ended(nodeid)
         over = self.following.pace.over
-        idle = "all tests have ended, and processes end" if over else "waits for the next test"
+        idle = "all tests have ended; processes end" if over else "waiting for the next test"
         self.run.alive.doing("" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
@@ -231,7 +231,7 @@ class Controller:
             if received.remedy == LATER and not self._over:
                 self._over = True
                 self.run.progress().tell(
-                    f"--max-minutes {self.run.settings.max_minutes:g} are over: no test begins now"
+                    f"--max-minutes {self.run.settings.max_minutes:g} have passed: no test begins"
                 )
             self._follow(report, received)
         elif report.when not in (
@@ -272,8 +272,8 @@ class Controller:
         if not by_software and not self.by_user:
             # Set this first: otherwise the progress thread may print the test's name below the next
             # line.
-            self.run.alive.doing("interrupted: what the run made is being removed")
-            self.run.progress().tell("interrupted: what the run made is being removed")
+            self.run.alive.doing("interrupted: removing the objects of the run")
+            self.run.progress().tell("interrupted: removing the objects of the run")
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -332,17 +332,17 @@ class Controller:
         )
         other_reports.agree(config, report)
         self.following.end(report)
-        self.run.alive.doing("the run ends")
+        self.run.alive.doing("ending the run")
         return result
 
     def _end_run(self, directory: RunDirectory) -> None:
         """Restore the run's changes, remove its objects, and record leftovers."""
         if self._watch:
             self._watch.end()
-        self.run.alive.doing("removes the run's objects, and writes reports")
+        self.run.alive.doing("removing the run's objects and writing reports")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.run.alive.doing("reads logs of Calico and kube-proxy")
+        self.run.alive.doing("reading logs of Calico and kube-proxy")
         if self.run.facts:
             self.logged = self.run.last_look(header.covered(self.run.facts, self.run.settings))
         if directory.problem.exists():
@@ -496,5 +496,5 @@ class Controller:
                 terminalreporter.write_line(line(text))
         if self.run.settings.keep:
             terminalreporter.write_line(
-                f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}"
+                f"objects were kept; remove them with  {removed_by_hand(self.run.settings.run_id)}"
             )

@@ -122,7 +122,7 @@ class Exclusive:
             session._setupstate.teardown_exact(None)
         except* SuiteError as errors:
             for error in errors.exceptions:
-                self._tell(f"not removed at the run's end: {first_line(error)}")
+                self._tell(f"objects were not removed at the run's end: {first_line(error)}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -131,7 +131,7 @@ class Exclusive:
         waited = item.stash.get(WAITED, 0.0)
         exclusivity = item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
-            turn = f"{exclusivity} to itself" if exclusivity.exclusive else "a turn beside others"
+            turn = f"{exclusivity} (exclusive)" if exclusivity.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {turn}\n")
 
     def _begin(self, test: str, exclusivity: Exclusivity) -> ExclusiveMark | None:

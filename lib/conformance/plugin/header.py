@@ -153,7 +153,7 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
         *_line("note: no node of Windows build {} is covered", sorted(builds)),
         *_left_out_lines(facts),
         *_line(
-            "note: not ready, so nothing is decided about: {}",
+            "note: nothing is decided about nodes that are not ready: {}",
             [f"{node.name} ({node.unready})" for node in others if node.unready],
         ),
         *([_unlike_line(unlike)] if unlike else []),
@@ -165,11 +165,11 @@ def _left_out_lines(facts: Facts) -> list[str]:
     virtual nodes."""
     return [
         *_line(
-            "note: without Calico, so nothing is decided about: {}",
+            "note: nothing is decided about nodes without Calico: {}",
             [f"{node.name} ({node.without_calico})" for node in facts.left_out if not node.virtual],
         ),
         *_line(
-            "note: virtual, and no nodes of the cluster: {}",
+            "note: virtual nodes do not count as nodes of the cluster: {}",
             [f"{node.name} ({node.virtual})" for node in facts.left_out if node.virtual],
         ),
     ]
@@ -184,7 +184,7 @@ def _unlike_line(unlike: Sequence[str]) -> str:
     more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
     return (
         f"note: no Linux node with {'; '.join(unlike[:SHOWN])}{more} is covered; "
-        "--max-nodes-per-os raises the bound, --nodes names them"
+        "cover more nodes with --max-nodes-per-os or --nodes"
     )
 
 
@@ -240,7 +240,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     there = [f"{version} on {', '.join(names)}" for version, names in nodes.items()]
     releases = {known_release(version) for version in nodes}
     if (cluster := facts.calico_version.value) and known_release(cluster) not in releases and nodes:
-        there.append(f"the cluster says {cluster}")
+        there.append(f"the cluster reports {cluster}")
     line = (
         f"nodes run different versions of Calico ({'; '.join(there)}): claims about Windows are "
         "judged by the version of the Windows nodes"
@@ -254,8 +254,8 @@ def _unannounced(facts: Facts) -> list[str]:
     if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
         return []
     return _line(
-        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and other "
-        "nodes have no route to its pods; read calico-node's log on that node",
+        f"annotation {ADDRESS} is missing on {{}}: Calico has announced no address there, and "
+        "other nodes have no route to its pods; read calico-node's log on that node",
         missing,
     )
 
@@ -275,7 +275,7 @@ def _felix(facts: Facts) -> list[str]:
         for node in facts.by_os("windows")
         if node.felix and not node.felix.known
     ]
-    return _line("only a reading on the node shows whether Calico runs there: {}", unknown)
+    return _line("only a look at the node itself shows whether Calico runs there: {}", unknown)
 
 
 def _version(facts: Facts) -> list[str]:
@@ -286,7 +286,7 @@ def _version(facts: Facts) -> list[str]:
     if isinstance(release, str):
         return [
             f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest version; "
-            "name it by --calico-version"
+            "name the version by --calico-version"
         ]
     newer = (
         f"Calico {version} is newer than this suite knows ({KNOWN}): its tables and known issues "

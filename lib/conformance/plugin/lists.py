@@ -74,7 +74,7 @@ def _details(claim: Claim) -> Iterator[str]:
     """Yield a claim's sources, the way it is checked, and what a test observes if the claim holds
     or fails."""
     yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
-    texts = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
+    texts = {"check": claim.verify, "holds": claim.holds, "fails": claim.fails}
     yield from (f"  {'':18} {name}: {text}" for name, text in texts.items() if text)
 
 
@@ -113,15 +113,15 @@ def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
 def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterator[str]:
     """Yield the claims that may get no verdict because of policies of other owners, and the
     remedy."""
-    yield from ("", "Policies of others")
+    yield from ("", "Policies of other owners")
     # policies that only open paths affect only denials
     use = "pods" if found.closing else "policies"
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
     yield from (f"  {text}" for text in filter(None, [found.closing, found.opening]))
     if found.closing or found.opening:
-        yield f"  may take {', '.join(claims) or 'no claim'}; to keep them: {found.exempt}"
+        yield f"  may leave undecided {', '.join(claims) or 'no claim'}; remedy: {found.exempt}"
     if found.unread:
-        yield f"  could not be read: {found.unread}"
+        yield f"  policies that could not be read: {found.unread}"
 
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
@@ -158,12 +158,13 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
     if run.inspection is None or all(item.kind != "cluster" for item in exclusive):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
-    yield from ("", "What this costs others")
+    yield from ("", "Effects on other users of the cluster")
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
         yield "  it is the only Windows node: everything that runs on Windows waits meanwhile"
     yield from (
-        f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
+        f"  node {node}: pods of DaemonSets lose their network, and are deleted and created again: "
+        f"{', '.join(pods)}"
         for node, pods in run.inspection.third_party_pods.items()
     )
 
@@ -215,7 +216,7 @@ def _of_tests(prospects: Sequence[Prospect], known: Prospect) -> tuple[str, str]
     text = f"{running} of {len(prospects)} tests" if held else counted(running, "test")
     if known.look:
         text = f"{text}; it is about {'; '.join(known.assumed)}"
-    others = f"; not the others: {held[0].reason}" if held else ""
+    others = f"; other tests cannot run: {held[0].reason}" if held else ""
     return AFTER_A_LOOK if known.look else "runs", f"{text}{others}"
 
 

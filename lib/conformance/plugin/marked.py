@@ -75,7 +75,7 @@ def _part(item: pytest.Item, mark: pytest.Mark, parameters: Mapping[str, str]) -
     part = _filled(item, mark, "part", parameters)
     alone_on = _filled(item, mark, "alone_on", parameters)
     if alone_on not in ("", *get_args(OS)):
-        raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is no operating system")
+        raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is not an operating system")
     return ClaimPart(
         claim=mark.args[0],
         part=part,

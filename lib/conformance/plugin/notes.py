@@ -22,8 +22,8 @@ from conformance.verdicts.acceptable import about_the_cluster
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 
 AGENT_NOT_EXECUTED = (
-    "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded "
-    "files"
+    "Windows agent not executed: the lab emulates it as docs/probe-protocol.md describes, for "
+    "recorded programs only"
 )
 AGENTS = "hybridlab.windows-agents"
 """The label of a lab's Windows node that names the interpreter of the node's probe programs
@@ -88,7 +88,7 @@ def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
 def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
     """Return the claims that have no verdict for this reason; empty if there are none."""
     costs = {result.claim for test in tests for result in test.results if result.reason == why}
-    return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
+    return f"{why}; not decided for that reason: {', '.join(sorted(costs))}" if costs else ""
 
 
 def with_shares(claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:

@@ -272,5 +272,5 @@ def _verdicts(text: str) -> frozenset[ClaimVerdict]:
     known = {str(verdict): verdict for verdict in ClaimVerdict}
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
     if [word for word in words if word not in known] or not words:
-        raise UsageProblem(f"--fail-on {text}: expected verdicts, of {', '.join(known)}")
+        raise UsageProblem(f"--fail-on {text}: expected verdicts from {', '.join(known)}")
     return frozenset(known[word] for word in words)

@@ -68,14 +68,17 @@ def _refuse(option: Any, choice: Choice) -> None:
     """Raise UsageProblem for options that have no meaning with ``--restore`` or ``--janitor``."""
     word = "--janitor" if option.janitor else "--restore"
     refusals = (
-        (choice.own_lab, f"{word} is for a cluster that stays: name it by --kubeconfig=PATH"),
+        (
+            choice.own_lab,
+            f"{word} has no effect on a lab of the run: name a cluster by --kubeconfig=PATH",
+        ),
         (
             option.plan,
-            f"{word} --plan contradict each other: pytest --janitor --dry-run lists what there is",
+            f"{word} and --plan contradict each other: --janitor --dry-run lists what is left",
         ),
         (
             option.dry_run and option.restore,
-            "--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore",
+            "--restore and --dry-run contradict each other: --janitor --dry-run lists the changes",
         ),
     )
     for is_wrong, message in refusals:

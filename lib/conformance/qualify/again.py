@@ -45,7 +45,8 @@ def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
         )
     if theirs != digest:
         raise UsageProblem(
-            f"report {report.where} cannot be continued: it was judged by another catalog ({theirs[:12]}, here "
+            f"report {report.where} cannot be continued: it was judged by another catalog "
+            f"({theirs[:12]}; here "
             f"{digest[:12]}); use the suite of that report, or run everything"
         )
     if not tests:
@@ -69,7 +70,7 @@ def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[
     """Yield the differences between this cluster and the report's cluster at the time of the
     report."""
     if uid(report) != installed.cluster_uid:
-        yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
+        yield f"the clusters differ: UID of kube-system is {installed.cluster_uid or 'unknown'} here, {uid(report)} there"
         return
     before = from_plain(Installed, report.installed)
     if report.facts:

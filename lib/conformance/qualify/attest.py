@@ -72,11 +72,11 @@ def _attestation(
         f"{where} ({ident})",
         (
             type(when) is not datetime.date or when > today,
-            f"field when must be a date and not in the future: {when!r}",
+            f"field when must be a date that is not in the future: {when!r}",
         ),
         (
             str(entry["answer"]) not in map(str, ANSWERS),
-            f"the answer is none of {', '.join(map(str, ANSWERS))}",
+            f"the answer must be one of {', '.join(map(str, ANSWERS))}",
         ),
     )
     answer = ClaimVerdict(str(entry["answer"]))

@@ -170,7 +170,7 @@ def _obstacles(
         reason = "schema 1 has neither the builds on which a claim was decided nor whether the run reached its end"
         yield _open(REPORT, "", "too old", reason)
     if report.facts is None:
-        yield _open(REPORT, "", "about no cluster", "it holds no facts")
+        yield _open(REPORT, "", "about no cluster", "the report has no facts")
     if report.cut_short:
         yield _open(RUN, "", "cut short", report.cut_short)
     if report.selection:
@@ -178,7 +178,9 @@ def _obstacles(
     for demand in required.demands:
         claim = report.claims.get(demand.claim)
         if claim is None:
-            yield _open(demand.claim, "", "not in the report", "its catalog has no such claim")
+            yield _open(
+                demand.claim, "", "not in the report", "the report's catalog has no such claim"
+            )
             continue
         excused = _excused(report, claim, demand, build, claims)
         for obstacle in _of_claim(claim, demand, build, waivers):
@@ -256,7 +258,9 @@ def _of_part(
     hide other results."""
     found = on_build(results, build)
     if not found:
-        yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
+        yield _open(
+            claim.id, part, "not decided", f"no decision of the claim is about Windows {build}"
+        )
     for finding in unacceptable(claim.kind, found):
         accepted = [
             waiver_for(waivers, claim.id, finding.verdict, part=part, build=place)

@@ -86,7 +86,7 @@ class Sets(Mapping[str, GateSet]):
             if word not in self.by_name:
                 problem = f"there is no set {word!r}" if word else "a name is missing"
                 raise UsageProblem(
-                    f"--require {words}: {problem}; there are {', '.join(self.by_name)}"
+                    f"--require {words}: {problem}; the sets are {', '.join(self.by_name)}"
                 )
         return tuple(self.by_name[word] for word in names)
 

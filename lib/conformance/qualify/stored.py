@@ -104,7 +104,7 @@ def reports_in(path: Path) -> list[Path]:
         return [path]
     found = {file.resolve(): file for file in sorted(path.rglob("conformance.json"))}
     if not found:
-        raise UsageProblem(f"{path} has no report (conformance.json) in it")
+        raise UsageProblem(f"{path} contains no report (conformance.json)")
     return list(found.values())
 
 
@@ -114,11 +114,12 @@ def parse(plain: Any, where: str) -> Report:
     if schema not in SCHEMAS:
         known = ", ".join(SCHEMAS[:-1]) + f" or {SCHEMAS[-1]}"
         raise UsageProblem(
-            f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
+            f"report {where} is not a conformance.json of schema {known} (schema_version "
+            f"{schema!r})"
         )
     try:
         if not all(isinstance(each, dict) for each in _objects(plain)):
-            raise TypeError("a part of it has another shape")
+            raise TypeError("a part has another shape")
         claims = [_claim(claim) for claim in plain["claims"]]
         return Report(
             schema=schema,

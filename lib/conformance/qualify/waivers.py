@@ -82,7 +82,7 @@ def _check_names(entry: Any, where: str) -> None:
     strange = [str(name) for name in entry if name not in (*REQUIRED, *OPTIONAL)]
     problems = [f"lacks {', '.join(missing)}"] if missing else []
     if strange:
-        problems.append(f"does not know {', '.join(strange)}")
+        problems.append(f"has unknown keys {', '.join(strange)}")
     if problems:
         raise UsageProblem(f"{where}: {' and '.join(problems)}")
 
@@ -99,19 +99,22 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
     near = ", ".join(difflib.get_close_matches(part, parts, NAMED, 0))
     entries.refuse(
         where,
-        (type(expires) is not datetime.date, f"expires is no date such as 2026-12-31: {expires!r}"),
+        (
+            type(expires) is not datetime.date,
+            f"expires must be a date such as 2026-12-31: {expires!r}",
+        ),
         (
             part and part not in parts,
-            f"the suite has no part {part!r} of it; the nearest: {near}",
+            f"the suite has no part {part!r} of the claim; the nearest: {near}",
         ),
         (
             build and not BUILD.fullmatch(build),
-            f"{build!r} is no Windows build such as 20348, or 17763 before .1432",
+            f"build must be a Windows build such as 20348, or 17763 before .1432: {build!r}",
         ),
     )
     entries.refuse(
         where,
-        (expires < today, f"it expired on {expires}; renew it with a reason, or remove it"),
+        (expires < today, f"the waiver expired on {expires}; renew it with a reason, or remove it"),
     )
     return Waiver(
         claim=claim,
@@ -131,7 +134,7 @@ def _verdicts(words: Any, where: str) -> tuple[ClaimVerdict, ...]:
         try:
             verdict = ClaimVerdict(str(word))
         except ValueError:
-            raise UsageProblem(f"{where}: {word!r} is no verdict") from None
+            raise UsageProblem(f"{where}: {word!r} is not a verdict") from None
         if verdict in NEVER:
             raise UsageProblem(f"{where}: {verdict} cannot be waived")
         found.append(verdict)

@@ -63,10 +63,12 @@ def choose(
     if how == "lab":
         if keep:
             raise UsageProblem(
-                "--keep has no effect on a lab that ends with the run: start one that stays with "
+                "--keep has no effect on a lab that ends with the run: start a lab that stays with "
                 "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig=PATH --keep`"
             )
-        why = "--cluster lab" if cluster else "the default; name another by --kubeconfig=PATH"
+        why = (
+            "--cluster lab" if cluster else "the default; name another cluster by --kubeconfig=PATH"
+        )
         return Choice(how="lab", why=why, profile=profile, powershell=powershell)
     if how == "in-cluster":
         return Choice(how="in-cluster", why="--cluster in-cluster")

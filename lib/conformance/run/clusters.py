@@ -253,7 +253,7 @@ class Clusters:
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
         except SuiteError as error:
-            notes.append(f"the run's journal was left: {str(error).splitlines()[0]}")
+            notes.append(f"the run's journal could not be removed: {str(error).splitlines()[0]}")
         return notes
 
     def put_back(

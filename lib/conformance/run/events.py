@@ -49,4 +49,4 @@ class Events:
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
             self._file = None
-            self.problem = f"--events: the file ends early, {error.strerror}"
+            self.problem = f"--events: the file ends early: {error.strerror}"

@@ -77,7 +77,7 @@ class Interruption:
             kept = (
                 ""
                 if self.run.choice.own_lab
-                else ", and what the run made may be left: pytest --janitor removes it"
+                else ", and objects of the run may be left: pytest --janitor removes them"
             )
             self.run.alive.say(f"interrupted again: there is no report{kept}")
         raise SystemExit(INTERRUPTED)

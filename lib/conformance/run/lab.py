@@ -44,7 +44,10 @@ class LabProcess:
     ) -> None:
         if sys.platform != "linux":
             raise ClusterUnusable(
-                ["a lab needs Linux, which this system is not: name a cluster by --kubeconfig=FILE"]
+                [
+                    "a lab needs Linux, and this system is not Linux: name a cluster by "
+                    "--kubeconfig=FILE"
+                ]
             )
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig = folder / "kubeconfig"

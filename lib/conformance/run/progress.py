@@ -139,7 +139,7 @@ class Alive:
         if self._doing:
             return [f"[{now - self._since:.0f} s] {self._doing}"]
         running = list(self._tests.items())
-        return [f"[{time.time() - began:.0f} s] {test} runs" for test, (began, _) in running]
+        return [f"[{time.time() - began:.0f} s] {test} is running" for test, (began, _) in running]
 
     def _name_silent(self, now: float) -> None:
         """Print the name of each test without news for too long, and again after the same time."""

@@ -99,6 +99,7 @@ class Restoration:
             return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
         except SuiteError as error:
             why = (
-                f"not known whether everything was restored: {first_line(error)}; pytest --restore"
+                f"it is not known whether everything was restored: {first_line(error)}; pytest "
+                "--restore"
             )
             return PutBack(lines=(why,), problem=why)

@@ -91,7 +91,8 @@ class Run:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
             if self.settings.verified_only and self.connection.unverified:
                 raise UsageProblem(
-                    f"--require: {self.connection.unverified}, and a gate depends on its answers: "
+                    f"--require: {self.connection.unverified}, and a gate depends on the API "
+                    "server's answers: "
                     "add --accept-unverified-tls, "
                     "or name the certificate-authority in the kubeconfig"
                 )
@@ -127,7 +128,7 @@ class Run:
     def connect(self) -> Any:
         """Return this process' connection to the cluster."""
         if not self.provider or not self.connection or not self.directory:
-            raise SuiteError("a cluster was asked for in a run that has none")
+            raise SuiteError("this run has no cluster to connect to")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
     def ownership(self, worker: str) -> Ownership:
@@ -193,7 +194,7 @@ class Run:
         controller takes it."""
         if self._lock is None:
             if not self.provider or not self.connection:
-                raise SuiteError("a run lock was asked for in a run that has no cluster")
+                raise SuiteError("this run has no cluster, so it has no run lock")
             progress = self.progress()
             self._lock = self.provider.lock(
                 self.connection, self.settings, tell=progress.tell, progress=progress
@@ -260,7 +261,10 @@ class Run:
         try:
             return self.provider.last_look(self.connection, self.settings, nodes, seconds)
         except Exception as error:  # no error in making notes may cost the report
-            return [f"last look at logs: not done: {type(error).__name__}: {first_line(error)}"]
+            return [
+                f"last look at logs: the logs could not be read: {type(error).__name__}: "
+                f"{first_line(error)}"
+            ]
 
     def progress(self) -> Progress:
         """Return the printer of waits."""
@@ -311,8 +315,9 @@ def check_timings(timings: Timings, facts: Facts) -> None:
     nodes."""
     if timings.measured_on_lab and facts.evidence != "lab":
         raise UsageProblem(
-            f"{timings.measured_on_lab}: it was measured on the emulated nodes of a lab, and real "
-            "nodes may need longer; make one on this cluster: "
+            f"{timings.measured_on_lab}: these timings were measured on the emulated nodes of a "
+            "lab, and "
+            "real nodes may need longer; measure this cluster: "
             "calico-conformance calibrate --kubeconfig=FILE"
         )
 
@@ -323,14 +328,17 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
     for name in names:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
-            raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+            raise UsageProblem(
+                f"{option} {name}: this cluster has no such node; its nodes are {there}"
+            )
 
 
 def check_own_node(name: str, own: OwnPod | None) -> None:
     """Raise UsageProblem if tests would change the node on which the run itself is."""
     if own and name and name == own.node:
         raise UsageProblem(
-            f"--disruptive-node {name}: this run's own pod is on it; name another, or let the Job "
+            f"--disruptive-node {name}: this run's own pod is on that node; name another node, or "
+            "let the Job "
             "run elsewhere (calico-conformance job --node=NAME)"
         )
 
@@ -351,7 +359,7 @@ def check_selector(selector: str, facts: Facts) -> None:
         known = (
             f"nodes have {', '.join(alike)} with these keys"
             if alike
-            else "no node has a label of these keys"
+            else "no node has a label with these keys"
         )
         raise UsageProblem(
             f"--node-selector {selector}: no node of this cluster has these labels; {known}"

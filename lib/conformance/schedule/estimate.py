@@ -128,11 +128,12 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
     minutes = [max(1, round(tests * paths * ASKED / ATTEMPTS / 60)) for paths in (least, each)]
     return [
         f"estimate: {nodes} covered nodes are {pairs:,} ordered pairs of nodes: a test with "
-        f"denials asks about {least:,} paths, each test another part, and a test of open paths "
-        f"all {each:,}",
+        f"denials probes {least:,} paths, each test a different part, and a test of open paths "
+        f"probes all {each:,}",
         f"estimate: {tests * least:,} to {tests * each:,} paths, {minutes[0]} to {minutes[1]} min "
-        f"of a worker and {tests * least * REPORTED:,.0f} to {tests * each * REPORTED:,.0f} MB of "
-        "reports for the tests in parallel; fewer: --max-nodes-per-os, -k",
+        f"of one worker and {tests * least * REPORTED:,.0f} to {tests * each * REPORTED:,.0f} MB "
+        "of "
+        "reports for the tests in parallel; --max-nodes-per-os and -k reduce this",
     ]
 
 

@@ -24,7 +24,8 @@ def claims_blocked_by_missing_rights(
         )
         if claims:
             notes.append(
-                f"the run's user may not {'; '.join(rights)}: this costs {', '.join(claims)}; "
+                f"the run's user may not {'; '.join(rights)}; not run for that reason: "
+                f"{', '.join(claims)}; "
                 f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
             )
     return notes

@@ -128,7 +128,7 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
         return settings.not_disruptive, "give the run that right"
     if whole and not settings.cluster_disruptive:
         if settings.not_cluster_disruptive:
-            return settings.not_cluster_disruptive, "only its owner should"
+            return settings.not_cluster_disruptive, "only the cluster's owner should allow that"
         return (
             "it changes something that the whole cluster shares",
             "allow that with --allow-cluster-disruptive",
@@ -156,7 +156,8 @@ def _too_wide(
     windows = [node.name for node in facts.by_os("windows")]
     if others := [name for name in windows if name not in covered]:
         return (
-            f"it changes the whole cluster, and Windows node {', '.join(others)} is not covered",
+            "it changes the whole cluster, and not every Windows node is covered: "
+            f"{', '.join(others)}",
             "cover every node: --every-node, or --max-nodes-per-os",
         )
     if len(windows) > settings.max_disrupted_nodes:
@@ -215,7 +216,7 @@ def _near_home(
     )
     if [item.node.name for item in coverage] == [own.node]:
         return (
-            f"it changes a whole node, and this run's own pod is on the only one, {own.node}",
+            f"it changes a whole node, and this run's own pod is on the only such node, {own.node}",
             "let the Job run elsewhere (calico-conformance job --node=NAME), or run it from "
             "outside the cluster",
         )
@@ -240,7 +241,7 @@ def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
         if use in settings.lacking and (asked or use != "disruption"):
             lines = settings.lacking[use]
-            more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
+            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
             return (
                 f"the run's user may not {lines[0]}{more}",
                 f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml",
@@ -267,8 +268,8 @@ def by_kubernetes(
     if not claims:
         return ""
     return (
-        f"{CALICO_V3} is not served: {', '.join(sorted(claims))} decided by the same policy as "
-        "Kubernetes writes it, not by Calico's"
+        f"{CALICO_V3} is not served: {', '.join(sorted(claims))} decided with the equivalent "
+        "NetworkPolicy of Kubernetes instead of Calico's policy"
     )
 
 
@@ -307,7 +308,7 @@ def _lack(
         (
             needs.node_fill and not settings.node_fill,
             "it fills a Windows node with pods, or a lab with Services",
-            "allow that with --allow-node-fill, which takes minutes",
+            "allow that with --allow-node-fill; it takes minutes",
         ),
         (
             needs.lab and facts.evidence != "lab",

@@ -36,7 +36,7 @@ def workers_for(
     each = bounds.agents_per_node * len(coverage)
     allowed = {"this is the maximum of -n auto": bounds.at_most}
     if prepared:
-        allowed["more namespaces are not prepared"] = prepared
+        allowed["no more namespaces are prepared"] = prepared
     if busy:
         allowed[f"the machine, which the lab shares, is busy ({busy})"] = bounds.on_busy
     if files is not None:

@@ -73,7 +73,7 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
     try:
         found = list(leftovers(kube, run, prefix))
     except SuiteError as error:
-        return [f"whether anything of this run is left is not known: {error}"]
+        return [f"it is not known whether objects of this run are left: {error}"]
     own = Changes(kube, Ownership(run))
     inside = Changes(kube, Ownership(run, prefix=prefix))
     for changes, some in (

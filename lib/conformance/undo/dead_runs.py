@@ -171,7 +171,7 @@ def before_a_run(
         tell(problem)
     failed = [str(restored) for restored in result.restored if restored.outcome is Outcome.FAILED]
     return [
-        f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})"
+        f"leftovers of a dead run are not cleared up: {line} (to clear up: {_command(named_by)})"
         for line in dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
     ]
 
@@ -179,7 +179,8 @@ def before_a_run(
 def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
     """Report what a run with the necessary rights would restore."""
     tell(
-        f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
+        f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts the following back "
+        "before its first test:"
     )
     for line in leftovers.lines():
         tell(f"  {line}")
@@ -242,7 +243,7 @@ def of_a_worker(
         try:
             problem = _problem(done, changes, settings, process, lines.append)
         except SuiteError as unknown:
-            problem = f"not known whether pods reach each other: {first_line(unknown)}"
+            problem = f"it is not known whether pods reach each other: {first_line(unknown)}"
         lines += filter(None, [problem])
     marks = recovery_of(kube, facts, settings, run, lambda line: None).take_marks(journal, worker)
     left = [f"{line}; put back by: {_command(named_by)}" for line in marks.left]
@@ -356,6 +357,7 @@ def _describe(leftovers: Leftovers, named_by: Sequence[str]) -> str:
         )
     changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
     return (
-        f"{who} and left {changes} ({leftovers.entries[-1].label}); put it back first: {_command(named_by)}  "
+        f"{who} and left {changes} ({leftovers.entries[-1].label}); restore the cluster first: "
+        f"{_command(named_by)}  "
         "(a run with --allow-disruptive does so by itself)"
     )

@@ -134,7 +134,7 @@ class Recovery:
             return list(found.values())
         if named not in found:
             raise UsageProblem(
-                f"--run {named}: nothing of such a run is on this cluster; runs that left something: "
+                f"--run {named}: this run left nothing on this cluster; runs that left something: "
                 f"{', '.join(found) or 'none'}"
             )
         return [found[named]]
@@ -191,7 +191,9 @@ class Recovery:
             entries = journal.entries(result.unreadable.append)
             found = marks_on([*self.kube.objects("v1", "Node"), *changeable(self.kube)])
         except SuiteError as error:
-            return Recovered(left=[f"not known whether a node keeps a mark: {first_line(error)}"])
+            return Recovered(
+                left=[f"it is not known whether a node keeps a mark: {first_line(error)}"]
+            )
         known = [entry.mark_name for entry in entries if entry.open]
         marks = [
             (reference(obj), name)
@@ -244,7 +246,9 @@ class Recovery:
             return True
         seconds = max(at_least, lasts(lease))
         self._tell(
-            f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock"
+            f"run {run} was started on another machine: watching for {seconds:g} s whether that "
+            "run "
+            "renews its run lock"
         )
         silent = is_silent(
             self.kube,
@@ -328,8 +332,8 @@ class Recovery:
             else:
                 space = f" -n {target.namespace}" if target.namespace else ""
                 result.left.append(
-                    f"{where}, and no journal says what it held before: see whether it is as it should "
-                    f"be, then  kubectl annotate{space} {target.kind.lower()} {target.name} {name}-"
+                    f"{where}, and no journal records its earlier state: check the object, "
+                    f"then  kubectl annotate{space} {target.kind.lower()} {target.name} {name}-"
                 )
                 self._tell(result.left[-1])
 
@@ -337,7 +341,7 @@ class Recovery:
         try:
             act()
         except SuiteError as error:
-            done = f"not done: {done}: {str(error).splitlines()[0]}"
+            done = f"not achieved: {done}: {str(error).splitlines()[0]}"
             result.left.append(done)
         else:
             result.lines.append(done)

@@ -74,9 +74,9 @@ def connectivity_problem(
                 server.tcp(DEMO_PORT) for os in SYSTEMS for server in worker_pods.servers(os)
             ]
             expect = Expect(prober, settings.timings, Context(claims=("after restore",)))
-            problem = "not every pod reaches every other"
+            problem = "not every pod reaches every other pod"
             expect.reachable(clients, servers, because=RESTORED)
-            problem = "not known whether Services work"
+            problem = "it is not known whether Services work"
             services = Services(changes, worker_pods, cluster_domain(kube))
             server = worker_pods.servers("linux").first
 
@@ -115,13 +115,14 @@ def services_problem(
     for node in disrupted.nodes:
         through = pairs(node)
         if not through:
-            tell(f"node {node} takes no pods, so Services were not checked from there")
+            tell(f"node {node} takes no pods, so Services were not checked from this node")
             continue
         dead = _dead(expect, through)
         if dead and node in disrupted.revive:
             disrupted.revive[node]()
             tell(
-                f"kube-proxy on node {node} was started anew, since Services stayed dead there: {dead}"
+                f"kube-proxy on node {node} was restarted, since Services did not work there: "
+                f"{dead}"
             )
             dead = _dead(expect, through)
         if dead:
@@ -155,5 +156,5 @@ def _removed(pods: Pods) -> str:
     try:
         pods.remove()
     except SuiteError as error:
-        return f"pods of the check for connectivity are left: {first_line(error)}"
+        return f"pods of the connectivity check were left: {first_line(error)}"
     return ""

@@ -118,7 +118,7 @@ def test_a_healer_that_it_keeps_from_its_work_names_it_and_stays_open(story: Sto
     done = {one.entry.procedure: one for one in story.restore() if one.outcome is Outcome.FAILED}
     assert list(done) == ["hns-network"]
     said = str(done["hns-network"])
-    assert f"the HNS network of node {NODE} keeps VSID {NEW}, the VNI is {OLD}" in said
+    assert f"the HNS network of node {NODE} keeps VSID {NEW}, although the VNI is {OLD}" in said
     assert "somebody-else/windows-" in said
     assert "pytest --restore" in said
     assert [entry.procedure for entry in still_open(story)] == ["hns-network"]

@@ -100,6 +100,6 @@ def test_the_next_disruptive_test_does_not_begin(tmp_path: Path, case: str) -> N
     assert done.returncode == 6, done.stdout + done.stderr
     report = json.loads((tmp_path / "reports" / "latest" / "conformance.json").read_text())
     said = json.dumps(report)
-    assert "that were Ready before a disruptive test are not Ready again in" in said
+    assert "that were Ready before a disruptive test are not Ready again within" in said
     assert differs in said
     assert "may differ from its state before" in said

@@ -23,7 +23,7 @@ KINDS = "namespaces,nodes,pods,deployments,daemonsets,configmaps,services,networ
 STORY = (
     "dry run: patch FelixConfiguration default (projectcalico.org/v3): gives every node VNI 4097",
     ": cordon",
-    "dry run: remove HNS network Calico by a command in node ",
+    "dry run: remove HNS network Calico by a command on node ",
     "dry run: delete Pod calico-system/calico-node-windows-",
     ": uncordons node ",
 )

@@ -358,7 +358,7 @@ def test_what_arrives_damaged_or_in_part_can_be_fetched_again_until_the_holder_h
         goes.start()
         assert pod.fetch(to, gateway.kubeconfig) == 7
         goes.join()
-    assert "ERROR: the archive was not sent whole: " in capsys.readouterr().err
+    assert "ERROR: the archive was not sent completely: " in capsys.readouterr().err
 
     assert list(to.iterdir()) == [], "no part of an archive is left"
     assert "running" in pod.holder_state()
@@ -370,7 +370,7 @@ def test_what_arrives_damaged_or_in_part_can_be_fetched_again_until_the_holder_h
     assert pod.fetch(tmp_path / "again") == 7
     assert list((tmp_path / "again").iterdir()) == []
     assert (
-        "ERROR: the holder has ended, as it does when the results were fetched"
+        "ERROR: container holder has ended, as it does once the results were fetched"
         in capsys.readouterr().err
     )
 

@@ -132,7 +132,7 @@ def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(
     assert done.outcome is Outcome.CONFLICT
     assert (
         "FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI was 4096, was set to 5000 by this suite "
-        "and is now 6000: somebody else's value is left"
+        "and is now 6000: the value of another owner is kept"
     ) in str(done)
     assert "kubectl get felixconfiguration default -o yaml" in done.by_hand
     assert spec(kube)["vxlanVNI"] == 6000
@@ -350,7 +350,7 @@ def test_a_pod_without_a_controller_is_not_deleted(kube: Kube, begin: Begin) -> 
     }  # fmt: skip
     Changes(kube, Ownership("foreign")).create(pod, "a user", foreign=True)
     target = ObjectRef(api_version="v1", kind="Pod", name="alone", namespace="kube-system")
-    with pytest.raises(EnvironmentBroken, match="it has no controller that would make it anew"):
+    with pytest.raises(EnvironmentBroken, match="it has no controller that would create it again"):
         begin().delete_owned_pod(target, "a test")
     assert kube.find("v1", "Pod", "alone", "kube-system") is not None
     Changes(kube, Ownership("foreign")).delete(target, "a user", foreign=True)

@@ -119,7 +119,7 @@ def test_a_stale_one_is_taken_over_and_that_is_said_aloud(
     make("second", lock_timings(stale=1, wait=20, poll_every=0.05)).acquire()
     assert holder(kube) == "second"
     assert [line.partition(" of ")[0] for line in told] == [
-        "the run lock is taken over from run first"
+        "this run takes the run lock over from run first"
     ]
 
 
@@ -175,7 +175,9 @@ def test_a_run_that_lost_it_changes_nothing_more(make: Make, told: Told) -> None
         first.check()
     while not first.lost:
         time.sleep(0.02)
-    assert any("nothing beyond its own namespaces is changed any more" in line for line in told)
+    assert any(
+        "from now on this run changes nothing beyond its own namespaces" in line for line in told
+    )
 
 
 def test_another_process_of_the_run_sees_it(make: Make) -> None:

@@ -71,7 +71,9 @@ def severity(kube: Kube) -> Any:
 def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Return the reason why a run that may disrupt does not begin."""
     monkeypatch.setattr(
-        dead_runs, "connectivity_problem", lambda *_, **__: "not every pod reaches every other: one"
+        dead_runs,
+        "connectivity_problem",
+        lambda *_, **__: "not every pod reaches every other pod: one",
     )
 
     def begin(wait: float = 10.0) -> list[str]:
@@ -106,7 +108,8 @@ def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunL
     dead, lines = recovery.dead()
     assert ([leftovers.run for leftovers in dead], lines) == (["other"], [])
     assert told == [
-        "run other is of another machine: watching for 1 s whether it renews its run lock"
+        "run other was started on another machine: watching for 1 s whether that run renews its "
+        "run lock"
     ]
     lock = RunLock(
         kube, Ownership("later"), replace(SHORT, lock_wait=0.0), tell=print, life=recovery.life
@@ -139,7 +142,8 @@ def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched
     assert [leftovers.run for leftovers in recovery.dead(named="other")[0]] == ["other"]
     assert (
         told[-1]
-        == "run other is of another machine: watching for 1.5 s whether it renews its run lock"
+        == "run other was started on another machine: watching for 1.5 s whether that run renews "
+        "its run lock"
     )
     taken = RunLock(kube, Ownership("later"), SHORT, tell=print, life=recovery.life)
     taken.acquire()
@@ -231,7 +235,7 @@ def test_a_run_whose_predecessor_cannot_be_put_back_wholly_does_not_begin(
     (reason,) = begin()
     assert (before, severity(kube)) == ("Debug", "Info")
     assert reason == (
-        "what a dead run left is not cleared up: not every pod reaches every other: one "
+        "leftovers of a dead run are not cleared up: not every pod reaches every other pod: one "
         "(then: pytest --kubeconfig=k --restore)"
     )
     assert (

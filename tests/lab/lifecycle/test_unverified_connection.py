@@ -105,7 +105,10 @@ def test_a_run_that_has_to_qualify_does_not_begin_unless_that_is_accepted(
         f"--kubeconfig={unverified.kubeconfig}", f"--report-dir={unverified.reports}",
     )  # fmt: skip
     assert done.returncode == 4
-    problem = f"--require: {unverified.warning}, and a gate depends on its answers: add {ACCEPT}"
+    problem = (
+        f"--require: {unverified.warning}, and a gate depends on the API server's answers: add "
+        f"{ACCEPT}"
+    )
     assert (done.stdout + done.stderr).count(problem) == 1
 
 

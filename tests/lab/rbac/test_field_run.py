@@ -160,7 +160,7 @@ def test_what_a_killed_run_left_is_put_back_by_who_may_and_named_to_who_may_not(
     assert done.returncode == 0, done.stdout + done.stderr
     assert WHOLE in done.stdout
     assert re.search(
-        r"kube-proxy on node windows-\S+ was started anew, since Services stayed dead", done.stdout
+        r"kube-proxy on node windows-\S+ was restarted, since Services did not work", done.stdout
     )
     assert re.search(
         r"Services work by ClusterIP and by name from windows-\S+, windows-", done.stdout

@@ -225,8 +225,8 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
 ) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     for arguments, told in (
-        (["shwo", one], "meant show?"),
-        (["show", one, "--format=JSON"], "invalid choice: 'JSON'; meant json?"),
+        (["shwo", one], "did you mean show?"),
+        (["show", one, "--format=JSON"], "invalid choice: 'JSON'; did you mean json?"),
         (["claims", "nonsense"], "no such claim; calico-conformance claims lists all"),
         ([], "the following arguments are required"),
         (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
@@ -309,7 +309,7 @@ def test_what_cannot_be_written_for_lack_of_room_is_one_line_and_no_violation() 
             [sys.executable, "-m", "conformance.cli", "claims", "--kind", "bgp"], stdout=full, stderr=subprocess.PIPE,
             text=True, check=False, timeout=60,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (4, "ERROR: what it writes: No space left on device\n")
+    assert (done.returncode, done.stderr) == (4, "ERROR: the output: No space left on device\n")
 
 
 def test_a_terminal_that_cannot_show_a_name_ends_nothing(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_the_titles_of_kinds_stand_below_each_other(capsys: pytest.CaptureFixtur
         (["kinds", "akx"], "kinds akx: no such kind; meant aks?"),
         (
             ["matrx"],
-            "calico-conformance: argument COMMAND: invalid choice: 'matrx'; meant matrix?",
+            "calico-conformance: argument COMMAND: invalid choice: 'matrx'; did you mean matrix?",
         ),
         (
             ["show", "x", "--nonsense"],

@@ -131,7 +131,7 @@ def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
 
     with pytest.raises(OSError, match="the agent died") as caught:
         until(ask, is_open, within=30, description="it opens", clock=clock)
-    assert "while waiting that it opens: 2 answers before" in caught.value.__notes__[0]
+    assert "while waiting until it opens: 2 answers before" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("wrong", [{"agree": 0}, {"within": -1.0}])

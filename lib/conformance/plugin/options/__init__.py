@@ -43,8 +43,9 @@ restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
-        "--cluster=KIND": "lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; "
-        "in-cluster: the pod's service account",
+        "--cluster=KIND": "lab: start an embedded lab for this run (default); "
+        "kubeconfig: the cluster that KUBECONFIG names; "
+        "in-cluster: the cluster of this pod, with its service account",
         "--kubeconfig=PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
         "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
         "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
@@ -56,8 +57,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--image-registry=[UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
         "mcr.microsoft.com=registry.example/mcr (repeatable)",
         "--images=FILE": "YAML with name, tag, digest or pull secret of single images (docs/images.md)",
-        "--list-images": "list the images that the named cluster needs, or without one those for all Windows builds, "
-        "and end",
+        "--list-images": "list the images that the named cluster needs "
+        "(without a named cluster, those for all Windows builds), and end",
         "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
         "--image-pull-secret=NAME": "pull with this secret (repeatable)",
         "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, in "
@@ -67,20 +68,21 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, "
         "and TCP on this port "
         "(default 80); a lab has one of its own",
-        "--calico-version=VERSION": "judge by this version instead of the detected one",
+        "--calico-version=VERSION": "judge by this version instead of the detected version",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
         "read (AKS, services by hand)",
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
-        "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
-        "--janitor": "the same as --restore; with --dry-run only list what there is",
+        "--restore": "restore what runs that died have changed, remove what they left, and end",
+        "--janitor": "the same as --restore; with --dry-run only list what dead runs have left",
         "--run=ID": "with --restore or --janitor: only this run, if you know that its "
         "machine no longer exists",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
-        "--max-nodes-per-os=N": f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each "
-        "Windows build is covered always",
-        "--nodes=NAME,...": "cover exactly these; an operating system without a named node is covered as usual (repeatable)",
+        "--max-nodes-per-os=N": "cover up to N nodes of each operating system "
+        f"(default {Cover.at_most}); one node of each Windows build is always covered",
+        "--nodes=NAME,...": "cover exactly these nodes; an operating system without a named node "
+        "is covered as usual (repeatable)",
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
         "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes limit it, "
@@ -106,7 +108,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--list-claims": "list the catalog and which claims have tests, and end",
         "--long": "with --list-claims: also print each claim's sources, its check and its "
         "observations",
-        "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
+        "--allow-disruptive": "also run tests that change a whole node, such as restarting Felix",
         "--allow-cluster-disruptive": "also run tests that change what the whole cluster shares (VXLAN-9, VXLAN-10), if "
         "its owner has opted in",
         "--max-disrupted-nodes=N": "disrupt at most this number of Windows nodes (default: 4)",
@@ -117,8 +119,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "charges for (XSVC-10)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
-        "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
-        "is tried again",
+        "--capture-packets": "after a failure, capture packets of one failing path "
+        "on the nodes of both ends, while the path is tried again",
         "--no-watch": "leave out the standing watch, which probes paths throughout the run (POL-1)",
         "--events=FILE": "write a JSON line for each test begun and ended, decision, cause and "
         "note as it happens (docs/schema)",
@@ -129,9 +131,9 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--waivers=FILE": "YAML with verdicts that are accepted, by whom and until when",
         "--attest=FILE": "YAML with a person's answers to claims that no program can decide",
         "--accept-unverified-tls": "let sets pass although nobody verified the API server's "
-        "certificate, or the way to it is plain HTTP",
-        "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these",
-        "--baseline=REPORT": "compare with this report; exit code 1 when it became worse",
+        "certificate, or the connection to it is plain HTTP",
+        "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these verdicts",
+        "--baseline=REPORT": "compare with this report; exit code 1 when a verdict became worse",
         "--rerun-of=REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
@@ -228,10 +230,11 @@ def read_choice(config: pytest.Config) -> Choice:
         is_once = takes and not described.endswith("(repeatable)")
         # An unset variable of a CI job must not silently remove a gate or the cluster.
         if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
-            raise UsageProblem(f"{name}= has no value: leave it out, or give one")
+            raise UsageProblem(f"{name}= has no value: leave the option out, or give it a value")
         if is_once and given[name] > 1:
             raise UsageProblem(
-                f"{name} is given {given[name]} times, but only one can count: write it once, as {words}"
+                f"{name} is given {given[name]} times, but only one value can count: write it "
+                f"once, as {words}"
             )
     return choose(
         cluster=option.cluster,

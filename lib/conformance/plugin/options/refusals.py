@@ -108,7 +108,7 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
     ),
     (
         lambda option, choice: option.calicoctl and not os.access(option.calicoctl, os.X_OK),
-        "--calicoctl {calicoctl}: no program that can be run; chmod +x makes it one",
+        "--calicoctl {calicoctl}: this file is not executable; chmod +x makes it executable",
     ),
     (
         lambda option, choice: option.max_minutes is not None and not option.max_minutes > 0,
@@ -130,14 +130,14 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
     ),
     (
         lambda option, choice: option.shard and not shard(option.shard),
-        "--shard {shard}: expected the part and their number, 1/3",
+        "--shard {shard}: expected the part and the number of parts, such as 1/3",
     ),
     (
         lambda option, choice: (
             option.shard and (option.allow_disruptive or option.allow_cluster_disruptive)
         ),
-        "--shard {shard} runs no disruptive test: leave out --allow-disruptive, and run those by "
-        "themselves",
+        "--shard {shard} runs no disruptive test: leave out --allow-disruptive, and run "
+        "disruptive tests in a run of their own",
     ),
     (
         lambda option, choice: option.shard and _gate(option),
@@ -146,7 +146,7 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
     ),
     (
         lambda option, choice: option.run and not (option.restore or option.janitor),
-        "--run {run} names the run to put back: add --restore",
+        "--run {run} names the run whose changes to restore: add --restore",
     ),
     (
         lambda option, choice: (
@@ -156,7 +156,7 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
     ),
     (
         lambda option, choice: option.namespaces_prefix and choice.own_lab,
-        "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
+        "--namespaces-prefix is not for the run's own lab: name a cluster by --kubeconfig=PATH",
     ),
     (
         lambda option, choice: _not_with_prefix(option),

@@ -35,7 +35,7 @@ def test_a_step_that_breaks_or_has_no_time_is_noted_and_the_next_begins() -> Non
     assert done == ["third"]
     assert [(one["id"], one["why"]) for one in scene.record.not_measured] == [
         ("first", "nothing answers"),
-        ("second", "50 s left, it needs about 60"),
+        ("second", "50 s left, but it needs about 60 s"),
     ]
 
 
@@ -56,7 +56,7 @@ def test_more_than_ten_minutes_are_refused(minutes: float) -> None:
 
 def test_a_file_in_no_folder_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     to = tmp_path / "none" / "calibration.json"
-    with pytest.raises(UsageProblem, match=r"--to .*: there is no folder .*none$"):
+    with pytest.raises(UsageProblem, match=r"--to .*: the folder .*none does not exist$"):
         command.calibrate(argparse.Namespace(minutes=1.0, to=to))
 
 
@@ -113,15 +113,15 @@ def test_the_command_that_compares_two_files(
 PLAN = """\
 calibrate: field, prod
 node win: windows 10.0.20348
-makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one host pod a node, \
-15 NetworkPolicies, 4 Services; changes nothing else; needs role standard \
+makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one host pod per node, \
+15 NetworkPolicies, 4 Services; changes nothing else; needs the role standard \
 (calico-conformance kubeconfig)
   pods: a client and a server on each node (about 30 s)
   pod-start: image pulls and starts of pods, from their events (about 2 s)
   exec: latency of an exec (about 5 s)
   powershell-start: PowerShell's start: cold, warm, two and three at once (about 20 s)
   agent-start: an agent's start, with CPU and memory of the node (about 30 s)
-  policy-effect: 15 changes of policy and their removals, that of syn-again included (about 60 s)
+  policy-effect: 15 changes of policy and their removals, including that of syn-again (about 60 s)
   host programs: raw output of every read-only program of a Windows host (about 20 s)
   errors: closed and open ports of TCP and UDP, resets (about 30 s)
   syn-again: a denial, repeated SYNs, and the system's time-out (about 45 s)

@@ -60,8 +60,8 @@ def test_long_outputs_are_cut_until_the_file_fits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "no calibration"),
-        ("[]", "no calibration"),
+        ("{", "is not a calibration"),
+        ("[]", "is not a calibration"),
         ('{"kind": "calico-conformance calibration", "schema": 2}', "calibration of schema 2"),
     ],
 )

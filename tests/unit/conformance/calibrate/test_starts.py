@@ -72,5 +72,5 @@ def test_no_faster_step_follows_the_first_late_attempt(
 
 def test_answers_that_are_cut_off_are_a_broken_probe() -> None:
     done = SimpleNamespace(stdout=b'{"odd": "4', output='{"odd": "4')
-    with pytest.raises(ProbeBroken, match="printed no whole object"):
+    with pytest.raises(ProbeBroken, match="printed no complete JSON object"):
         network.http(scene(a_workload(), command=lambda *words: done))

@@ -246,7 +246,7 @@ def test_the_condition_of_a_claim_counts_before_that_of_its_part() -> None:
         ({"mesh": "on"}, "expected true or false"),
         ({"calico": "3.27"}, "not a range"),
         ({"modes": "vxlan"}, "expected a list"),
-        ({"modes": [len]}, "expected words, lists of them"),
+        ({"modes": [len]}, "expected words, lists of words"),
     ],
 )
 def test_a_parts_conditions_are_the_catalogs_words_and_no_others(

@@ -88,7 +88,7 @@ def test_a_pod_that_takes_longer_to_end_than_a_drain_waits_is_named_before_anyth
     cluster.pods.append(slow)
     drain(cluster, patience, clock).possible("w1")
     slow["spec"]["terminationGracePeriodSeconds"] = 31
-    words = r"node w1 cannot be drained: pods take longer to end than the 30 s .*: default/slow; give the drain more"
+    words = r"node w1 cannot be drained: these pods take longer to end than the 30 s .*: default/slow; give the drain more"
     with pytest.raises(MissingCapability, match=words):
         drain(cluster, patience, clock).drain("w1")
     assert cluster.log == []
@@ -166,7 +166,7 @@ def test_a_pod_of_another_owner_that_would_come_back_is_named_before_anything_is
     theirs = a_pod("shop", "w1")
     theirs["spec"] |= RETURNS[name]
     cluster.pods.append(theirs)
-    words = r"^node w1 cannot be drained: pods of others would come back although it is cordoned: default/shop \("
+    words = r"^node w1 cannot be drained: these pods of other owners would come back although the node is cordoned: default/shop \("
     with pytest.raises(MissingCapability, match=words):
         drain(cluster, patience, clock).refuse_returning("w1")
     assert cluster.log == []
@@ -245,7 +245,7 @@ def test_a_server_that_refuses_to_the_end_breaks_the_environment(
 ) -> None:
     cluster.refuse["web"] = [refused(500) for _ in range(1000)]
     with pytest.raises(
-        EnvironmentBroken, match=r"node w1 was not drained in .* default/web may not be evicted"
+        EnvironmentBroken, match=r"node w1 was not drained within .* default/web may not be evicted"
     ):
         drain(cluster, patience, clock).drain("w1")
 
@@ -310,7 +310,7 @@ def test_a_pod_that_is_gone_meanwhile_is_no_error(
 def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.stubborn.add("web-2")
     with pytest.raises(
-        EnvironmentBroken, match=r"w1 was not drained in 30 s: still there are default/web-2"
+        EnvironmentBroken, match=r"w1 was not drained within 30 s; pods that remain: default/web-2"
     ):
         drain(cluster, patience, clock).drain("w1")
 

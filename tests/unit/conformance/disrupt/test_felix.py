@@ -188,7 +188,7 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for_later(
     with pytest.raises(EnvironmentBroken, match="no pod"):
         one.restart("w1")
     assert cluster.noted == ["felix-restart {'node': 'w1'}"]
-    with pytest.raises(EnvironmentBroken, match="Felix on node w1 is not back in 20 s: no pod"):
+    with pytest.raises(EnvironmentBroken, match="Felix on node w1 is not back within 20 s: no pod"):
         one.back("w1")
 
     def objects(*_: Any, **__: Any) -> list[Any]:

@@ -84,7 +84,7 @@ def test_a_service_that_does_not_come_back_stays_noted(
 @pytest.mark.parametrize(
     ("host", "words"),
     [
-        (Host(there=False), "its host has no process of it"),
+        (Host(there=False), "no process of Felix runs on the host"),
         (Host(service=False), "there is no service CalicoFelix"),
     ],
     ids=["no-process", "no-service"],
@@ -122,7 +122,9 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for(
     cluster: Any, patience: Any, clock: Any
 ) -> None:
     felix(cluster, patience, clock, Host()).back(NODE)
-    with pytest.raises(EnvironmentBroken, match="is not back in 20 s: no process of it"):
+    with pytest.raises(
+        EnvironmentBroken, match="is not back within 20 s: no process of Felix runs"
+    ):
         felix(cluster, patience, clock, Host(there=False)).back(NODE)
 
 

@@ -130,9 +130,9 @@ def test_a_full_block_confirms_all_and_the_node_is_cordoned_and_empty_again() ->
 @pytest.mark.parametrize(
     ("script", "verdicts", "says"),
     [
-        ({"refused": WORDS}, (BAD, UNKNOWN, UNKNOWN), "observed one refused: cannot"),
-        ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed it with 10.0.0.9"),
-        ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "with 10.0.0.70"),
+        ({"refused": WORDS}, (BAD, UNKNOWN, UNKNOWN), "observed a refusal: cannot"),
+        ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed that it got 10.0.0.9"),
+        ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "got 10.0.0.70"),
         ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it still waiting after 7 s: cannot"),
         ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of the block, observed 10.0.0.70"),
     ],
@@ -202,7 +202,7 @@ def test_a_pod_of_another_owner_that_waits_ends_it_at_once(pod: Obj, waits: bool
         filled.takes_no_more(["win"], **SAYS)
         return
     with pytest.raises(
-        MissingCapability, match="win is not to be filled: pod default/theirs waits"
+        MissingCapability, match="win cannot be filled now: pod default/theirs waits"
     ):
         filled.takes_no_more(["win"], **SAYS)
     assert node.patched == []
@@ -223,7 +223,7 @@ def test_a_burst_is_as_large_as_fits_and_a_refusal_is_the_known_issue() -> None:
 
 def test_a_node_of_which_nothing_is_known_is_left_alone() -> None:
     node = Node()
-    with pytest.raises(MissingCapability, match="node gone is not ready and open to pods"):
+    with pytest.raises(MissingCapability, match="node gone is not ready and schedulable"):
         node.filled().takes_no_more(["gone"], **SAYS)
 
 
@@ -244,8 +244,8 @@ def test_another_size_of_block_says_nothing_about_sixty_addresses() -> None:
     ("on_lab", "left", "says"),
     [
         (False, {}, "a full pool leaves pods of other owners without addresses"),
-        (True, {"": 64}, "the pools have 64 addresses that are no node's"),
-        (True, {"linux-1": 0}, "0 of other nodes than win are free"),
+        (True, {"": 64}, "the pools have 64 addresses that belong to no node"),
+        (True, {"linux-1": 0}, "0 addresses of nodes other than win are free"),
     ],
 )
 def test_only_a_lab_with_a_full_pool_shows_that_a_windows_node_borrows_nothing(
@@ -267,10 +267,22 @@ def test_only_a_lab_with_a_full_pool_shows_that_a_windows_node_borrows_nothing(
     ("script", "verdict", "says"),
     [
         ({}, GOOD, "the next pod waited, though 50 addresses of other nodes' blocks were free"),
-        ({"late": [False]}, BAD, "observed it with 10.0.0.9, of the block of Windows node win"),
-        ({"late": [False], "given": "10.0.0.70"}, UNKNOWN, "got 10.0.0.70 of linux-1, so that"),
-        ({"late": [False], "given": "1.2.3.4"}, UNKNOWN, "got 1.2.3.4 of no node, so that"),
-        ({"refused": WORDS}, UNKNOWN, "pods did not get all of them: cannot allocate"),
+        (
+            {"late": [False]},
+            BAD,
+            "observed that it got 10.0.0.9 from the block of Windows node win",
+        ),
+        (
+            {"late": [False], "given": "10.0.0.70"},
+            UNKNOWN,
+            "got 10.0.0.70, which belongs to linux-1, so",
+        ),
+        (
+            {"late": [False], "given": "1.2.3.4"},
+            UNKNOWN,
+            "got 1.2.3.4, which belongs to no node, so",
+        ),
+        ({"refused": WORDS}, UNKNOWN, "pods did not get all of these addresses: cannot allocate"),
         ({"words": "timeout acquiring mutex"}, UNKNOWN, "IPAM is not the reason: timeout"),
     ],
 )

@@ -25,7 +25,7 @@ def test_its_pod_on_that_node_is_made_anew(cluster: Any, patience: Any, clock: A
 def test_one_that_does_not_come_back_or_runs_in_no_pod_is_told(
     cluster: Any, patience: Any, clock: Any
 ) -> None:
-    with pytest.raises(EnvironmentBroken, match="restart its service kube-proxy on the node"):
+    with pytest.raises(EnvironmentBroken, match="restart the service kube-proxy on the node"):
         KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")
     labels = {"k8s-app": "kube-proxy"}
     cluster.pods.append(
@@ -33,6 +33,6 @@ def test_one_that_does_not_come_back_or_runs_in_no_pod_is_told(
     )
     cluster.brought_back = lambda old, number: None
     with pytest.raises(
-        EnvironmentBroken, match="kube-proxy on node w1 is not back in 15 s: no pod"
+        EnvironmentBroken, match="kube-proxy on node w1 is not back within 15 s: no pod"
     ):
         KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")

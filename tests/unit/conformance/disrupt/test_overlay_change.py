@@ -50,8 +50,8 @@ def test_a_linux_node_is_astray_where_its_route_is_not_the_one_that_the_mode_has
     direct = host(DEFAULT, route("192.168.1.0/26", "eth0", "10.0.0.14"))
     assert _astray([THERE, BACK], tunnel, by_tunnel=True) == []
     assert _astray([THERE], direct, by_tunnel=False) == []
-    assert _astray([THERE], tunnel, by_tunnel=False) == ["node l1 has another route to w1"]
-    assert _astray([BACK], direct, by_tunnel=True) == ["node l1 has another route to w1"]
+    assert _astray([THERE], tunnel, by_tunnel=False) == ["node l1 has another kind of route to w1"]
+    assert _astray([BACK], direct, by_tunnel=True) == ["node l1 has another kind of route to w1"]
 
 
 def change(*, sent: set[int], vsid: int = 4096, **pause: Any) -> OverlayChange:
@@ -70,7 +70,7 @@ def test_sixteen_bits_and_a_whole_number_that_the_network_has_are_left_to_the_pa
 def test_a_whole_number_decides_nothing_while_the_network_has_another() -> None:
     found = change(sent={69633})._of_large(NODE, 69633)
     assert isinstance(found, EnvironmentBroken)
-    assert "the whole VNI 69633, while its network keeps another" in str(found)
+    assert "the whole VNI 69633, while the node's network has another" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
     hosts.meanwhile = lambda: cluster.pods.append(late)
     with pytest.raises(
         EnvironmentBroken,
-        match=r"pods of node w1 .* no HNS endpoint 15 s after it: default/late; del",
+        match=r"pods of node w1 .* no HNS endpoint 15 s later: default/late; del",
     ):
         procedure(cluster, patience, clock, hosts).new_network("w1")
     assert words(cluster)[-1] == "uncordon"
@@ -356,7 +356,7 @@ def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
     hosts = Hosts(cluster.log)
     with pytest.raises(
         EnvironmentBroken,
-        match=rf"HNS network of node w1 keeps VSID 4097, the VNI is 4096: .*{says}",
+        match=rf"HNS network of node w1 keeps VSID 4097, although the VNI is 4096: .*{says}",
     ):
         heal(cluster, patience, clock, Vni(hosts, 4097, after=4096))
     assert hosts.networks == ["External", "Calico"]
@@ -365,7 +365,8 @@ def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
 
 def test_the_healer_says_when_it_did_not_help(cluster: Any, patience: Any, clock: Any) -> None:
     with pytest.raises(
-        EnvironmentBroken, match=r"node w1 still has an HNS network with VSID 4097, the VNI is 4096"
+        EnvironmentBroken,
+        match=r"node w1 still has an HNS network with VSID 4097 instead of VNI 4096",
     ):
         heal(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097))
 

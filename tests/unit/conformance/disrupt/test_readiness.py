@@ -147,7 +147,7 @@ def test_what_differs_is_named(cluster: Any, make: Callable[..., Readiness], nam
     differ(cluster)
     with pytest.raises(EnvironmentBroken) as told:
         one.after()
-    assert "are not Ready again in 30 s: " in str(told.value)
+    assert "are not Ready again within 30 s: " in str(told.value)
     assert words in str(told.value)
 
 

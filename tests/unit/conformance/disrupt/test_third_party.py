@@ -106,7 +106,7 @@ def test_what_no_daemonset_makes_anew_on_the_node_is_left_alone(
 def test_one_that_does_not_come_back_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.brought_back = lambda old, number: None
     theirs = ThirdPartyPods(cluster, cluster, patience, clock=clock)
-    with pytest.raises(EnvironmentBroken, match=r"not back in 15 s: no successor of ops/logs"):
+    with pytest.raises(EnvironmentBroken, match=r"not back within 15 s: no successor of ops/logs"):
         theirs.renewed("w1", *theirs.note("w1"))
     assert len(cluster.noted) == 1, "what is not back is to be healed"
 

@@ -152,7 +152,7 @@ def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of
         ),
         (
             {"device": 4097, "written": 4096, "rendered": 4097},
-            "w1: its CNI configuration says 4096",
+            "w1: its CNI configuration has VNI 4096",
         ),
         ({"device": 4097, "written": 4097, "rendered": 4096}, "Windows node w1: VXLAN_VNI is 4096"),
     ],
@@ -163,7 +163,7 @@ def test_a_node_that_was_not_told_is_named(
 ) -> None:
     prepare(cluster, rendered=told.pop("rendered"))
     with pytest.raises(
-        EnvironmentBroken, match=f"not delivered to every node in 4[0-9] s: .*{words}"
+        EnvironmentBroken, match=f"not delivered to every node within 4[0-9] s: .*{words}"
     ):
         vni(cluster, patience, clock, Hosts(**told)).delivered(4097, linux=["l1"], windows=["w1"])
 

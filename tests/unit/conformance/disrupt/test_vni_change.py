@@ -267,7 +267,7 @@ def test_a_node_that_refuses_after_another_was_renewed_is_named_with_its_vsid(
     refusal: SuiteError,
 ) -> None:
     told = delivered(world := World(refuses_late={"w2": refusal}))
-    words = r"shop/web is still there.*; the HNS network of node w2 keeps VSID 4096, the VNI is 4097; .*--restore"
+    words = r"shop/web is still there.*; the HNS network of node w2 keeps VSID 4096, although the VNI is 4097; .*--restore"
     with pytest.raises(EnvironmentBroken, match=words):
         told.change.follow_the_procedure(because="as documented")
     assert world.log[-1] == "procedure on w1"
@@ -304,7 +304,8 @@ def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
         story(world).change.prepare(because="one VNI")
     different = World(nodes={"l1": OLD, "l2": OLD, "w1": NEW, "w2": OLD})
     with pytest.raises(
-        EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"
+        EnvironmentBroken,
+        match="the configured VNI is 4096, but Windows nodes use w1: 4097, w2: 4096",
     ):
         story(different).change.prepare(because="one VNI")
     with pytest.raises(MissingCapability):

@@ -104,7 +104,7 @@ def test_nodes_that_differ_from_the_cluster_are_named_in_the_header(tmp_path: Pa
     alone = replace(
         facts, calico_on_nodes={"win": Fact("v3.29.1", "")}, calico_version=Fact("v3.31.2", "")
     )
-    assert "(v3.29.1 on win; the cluster says v3.31.2)" in notes(alone)
+    assert "(v3.29.1 on win; the cluster reports v3.31.2)" in notes(alone)
     same = replace(
         facts, calico_on_nodes={"win": Fact("v3.31.2-2", "")}, calico_version=Fact("v3.31.2", "")
     )
@@ -183,7 +183,8 @@ def test_no_table_answers_for_a_release_that_was_not_read(tmp_path: Path) -> Non
         lambda: Builds(facts).listed(BuildUnderCalico((20348, 2762), NEWER)),
     ):
         with pytest.raises(
-            MissingCapability, match=rf"not in the table: Calico v3\.34\.0.* up to {KNOWN}"
+            MissingCapability,
+            match=rf"Calico v3\.34\.0 is not in the suite's table.* up to {KNOWN}",
         ):
             ask()
 

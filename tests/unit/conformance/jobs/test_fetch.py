@@ -42,23 +42,23 @@ def test_an_archive_is_put_together_as_it_was() -> None:
 WRONG: list[Any] = [
     pytest.param([*lines()[:-3], b"end"], "arrived damaged", id="lines missing"),
     pytest.param([*lines()[:-1], ExecEnd(None, "the connection was cut", "")],
-                 "not sent whole: the connection was cut; fetch again", id="cut"),
+                 "not sent completely: the connection was cut; fetch again", id="cut"),
     pytest.param([*lines()[:9], ExecEnd(1, "", "Traceback\n")],
-                 "not sent whole: Traceback", id="broken"),
-    pytest.param([ExecEnd(137, "", "")], "not sent whole: exit code 137", id="killed"),
+                 "not sent completely: Traceback", id="broken"),
+    pytest.param([ExecEnd(137, "", "")], "not sent completely: exit code 137", id="killed"),
     pytest.param([ExecEnd(None, 'the container is not running: not found ("holder")', "")],
-                 "the holder has ended, as it does when the results were fetched", id="ended"),
+                 "container holder has ended", id="ended"),
     pytest.param(lines(sha256="0" * 64), "arrived damaged: 76800 of 76800", id="another sum"),
     pytest.param(lines(bytes=100), "arrived damaged", id="longer than announced"),
-    pytest.param(lines(bytes=3 << 30), "the holder sends no archive", id="far too long"),
-    pytest.param(lines(bytes="many"), "the holder sends no archive", id="no number"),
-    pytest.param(lines(sha256="x"), "the holder sends no archive", id="no sum"),
-    pytest.param(lines(name="../../.bashrc"), "the holder sends no archive", id="path as a name"),
-    pytest.param(lines(name="/etc/cron.d/x.zip"), "the holder sends no archive", id="absolute"),
-    pytest.param(lines(name="x.zip\n"), "the holder sends no archive", id="newline"),
-    pytest.param(lines(name=7), "the holder sends no archive", id="number as a name"),
-    pytest.param([b"[]", b"end"], "the holder sends no archive: []", id="no object"),
-    pytest.param([b"\xff\xfe", b"end"], "the holder sends no archive", id="no text"),
+    pytest.param(lines(bytes=3 << 30), "holder sends no archive", id="far too long"),
+    pytest.param(lines(bytes="many"), "holder sends no archive", id="no number"),
+    pytest.param(lines(sha256="x"), "holder sends no archive", id="no sum"),
+    pytest.param(lines(name="../../.bashrc"), "holder sends no archive", id="path as a name"),
+    pytest.param(lines(name="/etc/cron.d/x.zip"), "holder sends no archive", id="absolute"),
+    pytest.param(lines(name="x.zip\n"), "holder sends no archive", id="newline"),
+    pytest.param(lines(name=7), "holder sends no archive", id="number as a name"),
+    pytest.param([b"[]", b"end"], "holder sends no archive: []", id="no object"),
+    pytest.param([b"\xff\xfe", b"end"], "holder sends no archive", id="no text"),
     pytest.param([lines()[0], b"*" * 64, b"end"], "arrived damaged", id="no base64"),
     pytest.param([b"end"], "arrived damaged: 0 of 0 bytes", id="nothing"),
 ]  # fmt: skip
@@ -165,7 +165,10 @@ def test_a_holder_that_does_not_end_in_time_changes_no_verdict(
     assert fetched(Holder(lines(), released=137), [ended(1)]) == 1
     assert (tmp_path / "to" / NAME).read_bytes() == BODY
     said = capsys.readouterr().err
-    assert "the judge ended with exit code 1\nthe holder may run on, for 24 hours at most: " in said
+    assert (
+        "the judge ended with exit code 1\ncontainer holder may keep running, for 24 hours at "
+        "most: " in said
+    )
 
 
 def test_a_killed_judge_without_a_report_leaves_its_holder_and_its_own_exit_code(
@@ -186,7 +189,7 @@ def test_what_does_not_arrive_whole_is_not_released_and_no_verdict(
 ) -> None:
     holder = Holder(lines()[:-20])
     assert fetched(holder, [ended(0)]) == 7
-    assert "the archive was not sent whole" in capsys.readouterr().err
+    assert "the archive was not sent completely" in capsys.readouterr().err
     assert len(holder.asked) == 1
     assert list((tmp_path / "to").iterdir()) == []
 

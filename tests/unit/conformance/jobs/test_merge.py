@@ -158,10 +158,10 @@ def the_same_run(plain: Plain) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (another_uid, "the cluster is another"),
+        (another_uid, "the clusters differ"),
         (another_version, "calico version: "),
         (another_version_on_a_node, "Calico on node "),
-        (another_catalog, "was judged by another catalog (000000000000, here "),
+        (another_catalog, "was judged by another catalog (000000000000; here "),
         (another_revision, "node windows-"),
         (no_facts, "does not name its cluster"),
         (the_same_run, "run run1 is named twice"),
@@ -194,7 +194,7 @@ def test_a_folder_that_exists_is_left_alone(
     (tmp_path / "merged").mkdir()
     code, folder = merged(*areas(whole))
     assert code == 4
-    assert "it exists already; name a new folder" in capsys.readouterr().err
+    assert "the folder exists already; name a new folder" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
 
 

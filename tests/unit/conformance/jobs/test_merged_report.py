@@ -80,7 +80,7 @@ def no_catalog(plain: Plain) -> None:
     [
         (nameless, "does not name its cluster"),
         (before_clusters_had_names, "does not name its cluster"),
-        (no_catalog, "was judged by another catalog (, here "),
+        (no_catalog, "was judged by another catalog (; here "),
     ],
 )
 def test_runs_that_all_lack_what_is_compared_are_refused(

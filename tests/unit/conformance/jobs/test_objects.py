@@ -127,7 +127,7 @@ def test_every_option_that_names_a_file_is_one_of_the_suite(option: str) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--", "--kubeconfig=x"], "--kubeconfig: the Job decides it"),
+        (["--", "--kubeconfig=x"], "--kubeconfig: the Job sets this option"),
         (["--", "--images=/nowhere"], "--images=/nowhere: No such file or directory"),
         (["--", "--images"], "--images=.: Is a directory"),
         (["--name=Upper"], "--name Upper: expected lower-case letters"),

@@ -34,7 +34,7 @@ def found(*pods: Any, nodes: tuple[str, ...] = ("w-1", "l-1")) -> list[str]:
 
 def test_a_run_on_the_same_nodes_is_named_with_them() -> None:
     (line,) = found(pod("other", "w-1"), pod("other", "w-2"), pod("other", "l-1"))
-    assert line.startswith("run other has pods on l-1, w-1: parts of a run go one after the other")
+    assert line.startswith("run other has pods on l-1, w-1: let parts of a run follow one another")
     assert line.endswith("pytest --restore --run=other")
 
 

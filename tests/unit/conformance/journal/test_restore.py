@@ -140,14 +140,14 @@ FOREIGN = ".spec.vxlanPort was absent, was set to 4790 by this suite and is now 
         pytest.param(
             {**HELD, "vxlanPort": 5000},
             Outcome.CONFLICT,
-            f"{FOREIGN}: somebody else's value is left",
+            f"{FOREIGN}: the value of another owner is kept",
             {"vxlanVNI": 4096, "vxlanPort": 5000},
             id="a value of somebody else stays beside",
         ),
         pytest.param(
             {"vxlanVNI": 1, "vxlanPort": 5000},
             Outcome.CONFLICT,
-            "somebody else's value is left",
+            "the value of another owner is kept",
             {"vxlanVNI": 1, "vxlanPort": 5000},
             id="all values are somebody else's",
         ),
@@ -188,8 +188,8 @@ def test_what_is_as_before_and_unmarked_is_not_written() -> None:
         pytest.param(
             Cluster(an_object(PATCH, **HELD), resists=True),
             Outcome.FAILED,
-            "after putting it back .spec.vxlanVNI is 4097, was 4096; "
-            ".spec.vxlanPort is 4790, was absent",
+            "after it was put back: .spec.vxlanVNI expected 4096, observed 4097; "
+            ".spec.vxlanPort expected absent, observed 4790",
             id="it does not stay put back",
         ),
     ],
@@ -205,7 +205,7 @@ def test_an_object_that_changes_meanwhile_is_read_again_some_times(code: int) ->
     cluster = Cluster(an_object(PATCH, **HELD), refuses=code)
     done = put_back(cluster, PATCH)
     assert (done.outcome, len(cluster.patches)) == (Outcome.FAILED, CONFLICTS)
-    assert done.text.endswith(": the object was changed during each try")
+    assert done.text.endswith(": the object was changed by others during each attempt")
 
 
 def test_a_refused_patch_leaves_the_entry_for_the_next_restore() -> None:
@@ -256,7 +256,7 @@ def test_an_entry_that_no_run_like_this_wrote_is_left_alone(entry: Entry, why: s
         pytest.param(
             Cluster(an_object(CREATED), owned=False),
             Outcome.REFUSED,
-            "it has not the run's labels",
+            "it does not have the run's labels",
             False,
             id="somebody else's",
         ),
@@ -310,7 +310,7 @@ def test_a_procedure_is_undone_by_its_healer(
     done = put_back(cluster, PROCEDURE, {"felix-restart": heal} if heal else {})
     assert (done.outcome, text in done.text) == (outcome, True), done.text
     if heal is None:
-        assert done.by_hand == "undo it by hand: nothing here knows how (there are: none)"
+        assert done.by_hand == "undo it by hand: this suite has no such procedure (it has none)"
 
 
 def test_a_healer_gets_the_run_and_what_was_noted() -> None:
@@ -328,4 +328,4 @@ def test_a_pod_that_its_owner_makes_anew_needs_nothing() -> None:
     entry = replace(PATCH, act="delete-owned-pod", target=pod, fields=())
     done = put_back(Cluster(None), entry)
     assert done.outcome is Outcome.UNCHANGED
-    assert done.text.endswith("its owner made a new one")
+    assert done.text.endswith("its owner created a new pod")

@@ -78,7 +78,7 @@ def test_a_request_that_finds_no_open_file_left_ends_the_run_as_this_machines_la
     except RuntimeError:
         reach.silent(time.monotonic(), "no connection")
     assert other.ended.startswith(
-        f"this machine lacks open files ({os.strerror(number)}): a process may have "
+        f"this machine allows too few open files ({os.strerror(number)}): a process may have "
     )
     assert other.unusable
     other.check("DELETE /x")  # clearing up may still ask

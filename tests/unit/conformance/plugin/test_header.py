@@ -58,7 +58,9 @@ def test_a_node_that_announces_no_address_where_others_do_is_named() -> None:
 
     (line,) = noted("vxlan", "linux")
     (windows,) = known.by_os("windows")
-    assert line.startswith(f"no annotation projectcalico.org/IPv4Address is on {windows.name}: ")
+    assert line.startswith(
+        f"annotation projectcalico.org/IPv4Address is missing on {windows.name}: "
+    )
     assert noted("vxlan", "linux", "windows") == []
     assert noted("vxlan") == []  # Calico keeps its nodes in etcd
     assert noted("policy-only", "linux") == []
@@ -132,7 +134,7 @@ def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
     told = coverage_lines(replace(facts(), nodes=(*several, *facts().by_os("windows"))), Settings())
     assert told[-1] == (
         "note: no Linux node with kernel 5.3; kernel 5.4; kernel 5.5 and 2 more is covered; "
-        "--max-nodes-per-os raises the bound, --nodes names them"
+        "cover more nodes with --max-nodes-per-os or --nodes"
     )
     assert not [line for line in coverage_lines(facts(), Settings()) if "no Linux node" in line]
 
@@ -143,8 +145,8 @@ def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_
     )
     told = coverage_lines(replace(facts(), nodes=(*facts().nodes, dead)), Settings())
     assert (
-        told[-1]
-        == "note: not ready, so nothing is decided about: linux-9 (NodeStatusUnknown for 90 s)"
+        told[-1] == "note: nothing is decided about nodes that are not ready: linux-9 "
+        "(NodeStatusUnknown for 90 s)"
     )
     assert not [line for line in coverage_lines(facts(), Settings()) if "not ready" in line]
 

@@ -27,5 +27,5 @@ def test_the_activity_is_about_tests_until_none_runs() -> None:
     for name in "abc":
         pace.ended(name, 0)
     Controller.pytest_runtest_logfinish(controller, "c")
-    waits, ends = "waits for the next test", "all tests have ended, and processes end"
+    waits, ends = "waiting for the next test", "all tests have ended; processes end"
     assert told == ["", "", "", waits, ends]

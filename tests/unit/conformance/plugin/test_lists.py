@@ -30,13 +30,16 @@ def a_test(name: str, *claims: str, uses: tuple[str, ...] = ()) -> PlannedTest:
     [
         ([RUNS], RUNS, ("runs", "1 test")),
         ([RUNS, RUNS], RUNS, ("runs", "2 tests")),
-        ([RUNS, HELD], RUNS, ("runs", "1 of 2 tests; not the others: one node")),
+        ([RUNS, HELD], RUNS, ("runs", "1 of 2 tests; other tests cannot run: one node")),
         ([HELD, HELD], RUNS, ("NOT_RUN", "one node; add one")),
         ([RUNS], LOOK, ("after a look", "1 test; it is about the overlay")),
         (
             [HELD, RUNS],
             LOOK,
-            ("after a look", "1 of 2 tests; it is about the overlay; not the others: one node"),
+            (
+                "after a look",
+                "1 of 2 tests; it is about the overlay; other tests cannot run: one node",
+            ),
         ),
     ],
 )
@@ -59,33 +62,33 @@ TESTS = [
         (Beforehand(), []),
         (
             Beforehand(closing="wide denies", exempt="label it"),
-            ["wide denies", "may take CONN-1, CONN-2, POL-1; to keep them: label it"],
+            ["wide denies", "may leave undecided CONN-1, CONN-2, POL-1; remedy: label it"],
         ),
         (
             Beforehand(opening="wide allows", exempt="label it"),
-            ["wide allows", "may take POL-1; to keep them: label it"],
+            ["wide allows", "may leave undecided POL-1; remedy: label it"],
         ),
         (
             Beforehand(closing="wide denies", opening="wide allows", exempt="label it"),
             [
                 "wide denies",
                 "wide allows",
-                "may take CONN-1, CONN-2, POL-1; to keep them: label it",
+                "may leave undecided CONN-1, CONN-2, POL-1; remedy: label it",
             ],
         ),
-        (Beforehand(unread="Tier (403)"), ["could not be read: Tier (403)"]),
+        (Beforehand(unread="Tier (403)"), ["policies that could not be read: Tier (403)"]),
     ],
 )
 def test_policies_that_only_allow_take_only_denials(found: Beforehand, lines: list[str]) -> None:
     head, title, *told = lists._foreign_policies(found, TESTS)
-    assert (head, title) == ("", "Policies of others")
+    assert (head, title) == ("", "Policies of other owners")
     assert told == [f"  {line}" for line in lines]
 
 
 def test_policies_that_take_nothing_say_so() -> None:
     found = Beforehand(closing="wide denies", exempt="label it")
     assert list(lists._foreign_policies(found, []))[-1] == (
-        "  may take no claim; to keep them: label it"
+        "  may leave undecided no claim; remedy: label it"
     )
 
 
@@ -98,7 +101,7 @@ def test_the_catalog_is_listed_with_the_tests_of_each_claim() -> None:
         f"  {ident:9} {tested:8} {claims[ident].statement}"
         for ident, tested in (("CONN-1", "1 test"), ("CONN-3", "0 tests"))
     ]
-    assert any("checked so: " in line for line in lines), "a named claim has every field"
+    assert any("check: " in line for line in lines), "a named claim has every field"
     brief: list[Any] = [*lists.claims_list(TESTS, [])]
-    assert not any("checked so: " in line for line in brief)
+    assert not any("check: " in line for line in brief)
     assert len([line for line in brief if line.startswith("  CONN-1 ")]) == 1

@@ -104,7 +104,7 @@ def test_a_reason_names_the_claims_that_it_costs() -> None:
         a_test(a_result("B-1", "one node"), a_result("C-1", "no BGP")),
         a_test(a_result("A-1", "one node"), a_result("B-1", "one node")),
     ]
-    assert notes.cost_of("one node", tests) == "one node: that costs A-1, B-1"
+    assert notes.cost_of("one node", tests) == "one node; not decided for that reason: A-1, B-1"
     assert notes.cost_of("no IPv6", tests) == ""
 
 

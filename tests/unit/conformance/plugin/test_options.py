@@ -88,15 +88,15 @@ REFUSED: list[tuple[list[str], str]] = [
     (["--calicoctl=/no/such"], "--calicoctl /no/such: no such file"),
     (
         [f"--calicoctl={SUITE}"],
-        f"--calicoctl {SUITE}: no program that can be run; chmod +x makes it one",
+        f"--calicoctl {SUITE}: this file is not executable; chmod +x makes it executable",
     ),
     (["--max-minutes=0"], "--max-minutes 0: expected more than 0"),
     (["--max-minutes=nan"], "--max-minutes nan: expected more than 0"),
-    (["--shard=4/3"], "--shard 4/3: expected the part and their number, 1/3"),
+    (["--shard=4/3"], "--shard 4/3: expected the part and the number of parts, such as 1/3"),
     (
         ["--shard=1/3", "--allow-disruptive"],
-        "--shard 1/3 runs no disruptive test: leave out --allow-disruptive, and run those by "
-        "themselves",
+        "--shard 1/3 runs no disruptive test: leave out --allow-disruptive, and run "
+        "disruptive tests in a run of their own",
     ),
     (
         ["--shard=1/3", "--require=core"],
@@ -111,10 +111,10 @@ REFUSED: list[tuple[list[str], str]] = [
         ["--allow-node-fill", "--no-disruptive"],
         "--allow-node-fill and --no-disruptive contradict each other: leave one out",
     ),
-    (["--run=r1"], "--run r1 names the run to put back: add --restore"),
+    (["--run=r1"], "--run r1 names the run whose changes to restore: add --restore"),
     (
         ["--namespaces-prefix=demo"],
-        "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
+        "--namespaces-prefix is not for the run's own lab: name a cluster by --kubeconfig=PATH",
     ),
     *(
         (
@@ -140,11 +140,12 @@ REFUSED: list[tuple[list[str], str]] = [
         "--namespaces-prefix No_Name: expected lower-case letters, digits and hyphens, "
         "40 at most, that begin and end with no hyphen",
     ),
-    (["--waivers="], "--waivers= has no value: leave it out, or give one"),
-    (["--nodes="], "--nodes= has no value: leave it out, or give one"),
+    (["--waivers="], "--waivers= has no value: leave the option out, or give it a value"),
+    (["--nodes="], "--nodes= has no value: leave the option out, or give it a value"),
     (
         ["--max-minutes=1", "--max-minutes=2"],
-        "--max-minutes is given 2 times, but only one can count: write it once, as --max-minutes=N",
+        "--max-minutes is given 2 times, but only one value can count: write it once, as "
+        "--max-minutes=N",
     ),
     (["--label=by"], "--label by: expected KEY=VALUE, for example release=v3.32.0-rc1"),
     (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),

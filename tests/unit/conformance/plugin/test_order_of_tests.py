@@ -228,8 +228,8 @@ def test_a_process_that_ends_lets_the_turns_of_others_begin() -> None:
 def test_objects_that_stay_at_the_end_are_named_and_other_errors_are_none_of_them() -> None:
     lines = ended(Gate(), EnvironmentBroken("no answer\nmore"), EnvironmentBroken("refused"))
     assert lines == [
-        "not removed at the run's end: no answer",
-        "not removed at the run's end: refused",
+        "objects were not removed at the run's end: no answer",
+        "objects were not removed at the run's end: refused",
     ]
     with pytest.raises(ExceptionGroup) as caught:
         ended(Gate(), KeyError("a bug"), EnvironmentBroken("refused"))
@@ -241,7 +241,7 @@ def test_objects_that_stay_at_the_end_are_named_and_other_errors_are_none_of_the
     [
         (0.4, SHARED, []),
         (0.5, SHARED, ["0.5 s for a turn beside others\n"]),
-        (12.34, alone("w1"), ["12.3 s for node w1 to itself\n"]),
+        (12.34, alone("w1"), ["12.3 s for node w1 (exclusive)\n"]),
     ],
 )
 def test_a_wait_that_readers_notice_is_attached(

@@ -253,5 +253,5 @@ def test_verdicts_are_read_in_any_case(text: str, verdicts: set[ClaimVerdict]) -
 
 @pytest.mark.parametrize("text", [" , ", "VIOLATED,GREEN"])
 def test_what_is_no_verdict_is_refused(text: str) -> None:
-    with pytest.raises(UsageProblem, match="expected verdicts, of CONFIRMED"):
+    with pytest.raises(UsageProblem, match="expected verdicts from CONFIRMED"):
         fail_on(text)

@@ -23,20 +23,19 @@ CLUSTER = "--kubeconfig=here"
     [
         (
             ["--restore"],
-            "--restore is for a cluster that stays: name it by --kubeconfig=PATH",
+            "--restore has no effect on a lab of the run: name a cluster by --kubeconfig=PATH",
         ),
         (
             ["--janitor", "--dry-run"],
-            "--janitor is for a cluster that stays: name it by --kubeconfig=PATH",
+            "--janitor has no effect on a lab of the run: name a cluster by --kubeconfig=PATH",
         ),
         (
             [CLUSTER, "--restore", "--plan", "--dry-run"],
-            "--restore --plan contradict each other: pytest --janitor --dry-run lists what "
-            "there is",
+            "--restore and --plan contradict each other: --janitor --dry-run lists what is left",
         ),
         (
             [CLUSTER, "--restore", "--dry-run"],
-            "--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore",
+            "--restore and --dry-run contradict each other: --janitor --dry-run lists the changes",
         ),
         ([CLUSTER, "--janitor", "--dry-run"], "the cluster is opened"),
         ([CLUSTER, "--restore", "--max-minutes=0"], "--max-minutes 0: expected more than 0"),

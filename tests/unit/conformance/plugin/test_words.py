@@ -97,13 +97,13 @@ def test_subjects_are_sorted_and_say_what_they_select() -> None:
         ("", [], ""),
         ("first", [], ""),
         ("first", ["CONN-1"], ""),
-        ("first", ["VXLAN-10", "CONN-2"], "VXLAN-10, CONN-2 is not among -k 'first'"),
+        ("first", ["VXLAN-10", "CONN-2"], "-k 'first' selects no test of --claim VXLAN-10, CONN-2"),
         (
             "CONN-2",
             [],
             "-k 'CONN-2' selects no test: no test exists yet for CONN-2: CONN-2",
         ),
-        ("nowhere", [], "-k 'nowhere' selects no test; words are"),
+        ("nowhere", [], "-k 'nowhere' selects no test; the known words are"),
     ],
 )
 def test_a_selection_of_nothing_says_why_and_what_to_write(
@@ -126,8 +126,12 @@ def test_a_selection_of_nothing_says_why_and_what_to_write(
         (["suites"], "smoke and not parametrize", ""),
         (["suites"], "not (smoke or disruptive)", ""),
         (["suites"], "smoke(kind='a b', seen=True) and not disruptive", ""),
-        (["suites"], "smok", "-m 'smok': no test has the mark smok; there are "),
-        (["suites"], "smok(kind=1)", "-m 'smok(kind=1)': no test has the mark smok; there are "),
+        (["suites"], "smok", "-m 'smok': no test has the mark smok; the marks are "),
+        (
+            ["suites"],
+            "smok(kind=1)",
+            "-m 'smok(kind=1)': no test has the mark smok; the marks are ",
+        ),
     ],
 )
 def test_files_and_marks_that_do_not_exist_are_refused_before_a_lab_is_started(

@@ -123,7 +123,7 @@ def test_a_report_that_cannot_be_continued_is_refused_in_one_line(
 def test_the_catalogs_of_a_report_and_of_the_suite_are_named_by_their_first_twelve_digits() -> None:
     theirs, ours = "0123456789abcdef", "fedcba9876543210"
     plain = dict(report([]).plain) | IDENTIFIED | {"suite": {"catalog": theirs}}
-    with pytest.raises(UsageProblem, match=r"\(0123456789ab, here fedcba987654\); use the suite"):
+    with pytest.raises(UsageProblem, match=r"\(0123456789ab; here fedcba987654\); use the suite"):
         to_run_again(parse(plain, "r"), ours)
 
 
@@ -145,13 +145,13 @@ def a_component(version: str, container: str = "felix", digest: str = "") -> Com
         pytest.param(
             {"uid": "u2", "calico": "v3.30.0"},
             {},
-            ["the cluster is another: u1 here, u2 there (kube-system)"],
+            ["the clusters differ: UID of kube-system is u1 here, u2 there"],
             id="another cluster",
         ),
         pytest.param(
             {"uid": "u2"},
             {"uid": ""},
-            ["the cluster is another: unknown here, u2 there (kube-system)"],
+            ["the clusters differ: UID of kube-system is unknown here, u2 there"],
             id="an unknown cluster",
         ),
         pytest.param(

@@ -92,7 +92,7 @@ def test_a_build_that_a_part_did_not_reach_leaves_the_gate_incomplete() -> None:
     )
     assert answers(results) == {OLD: "incomplete", NEW: "qualified"}
     assert str(results[0].standing[0]) == (
-        "SVC-2 (server near) not decided: no decision of it is about Windows 17763"
+        "SVC-2 (server near) not decided: no decision of the claim is about Windows 17763"
     )  # fmt: skip
     assert exit_code(results) == 6
 

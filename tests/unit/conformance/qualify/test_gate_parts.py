@@ -58,7 +58,8 @@ def test_a_part_that_is_not_about_this_cluster_is_not_asked_for(told: list[dict[
         ([decided("DEMO-7", {NEW: "CONFIRMED"}, "p")], ["qualified"]),
         (
             [decided("DEMO-7", {OLD: "CONFIRMED"}, "p")],
-            ["incomplete", f"DEMO-7 (p) not decided: no decision of it is about Windows {NEW}"],
+            ["incomplete",
+             f"DEMO-7 (p) not decided: no decision of the claim is about Windows {NEW}"],
         ),
     ],
 )  # fmt: skip

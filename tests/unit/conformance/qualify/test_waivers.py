@@ -63,23 +63,26 @@ def test_a_waiver_is_for_a_part_that_the_suite_has_or_a_build_as_decisions_name_
     [
         (
             {"expires": datetime.date(2026, 11, 21)},
-            r"entry 1 \(RST-1\): it expired on 2026-11-21; renew it",
+            r"entry 1 \(RST-1\): the waiver expired on 2026-11-21; renew it",
         ),
         ({"claim": "RST-99"}, r"entry 1: the catalog has no claim RST-99"),
         ({"verdicts": ["INCONCLUSIVE"]}, r"INCONCLUSIVE cannot be waived"),
-        ({"verdicts": ["BAD"]}, r"'BAD' is no verdict"),
+        ({"verdicts": ["BAD"]}, r"'BAD' is not a verdict"),
         ({"owner": ""}, r"lacks owner"),
-        ({"until": "x"}, r"does not know until"),
+        ({"until": "x"}, r"has unknown keys until"),
         (
             {"part": "ingres"},
-            r"entry 1 \(RST-1\): the suite has no part 'ingres' of it; the nearest: ingress, windows",
+            r"entry 1 \(RST-1\): the suite has no part 'ingres' of the claim; the nearest: ingress, windows",
         ),
         (
             {"claim": "POL-1", "part": "after an evnt: both ways"},
             r"the nearest: after an event: both .{,900}\Z",
         ),
-        ({"build": 2022}, r"'2022' is no Windows build such as 20348, or 17763 before \.1432"),
-        ({"expires": "soon"}, r"expires is no date such as 2026-12-31: 'soon'"),
+        (
+            {"build": 2022},
+            r"build must be a Windows build such as 20348, or 17763 before \.1432: '2022'",
+        ),
+        ({"expires": "soon"}, r"expires must be a date such as 2026-12-31: 'soon'"),
     ],
 )
 def test_a_waiver_that_cannot_be_used_is_refused_with_its_entry(
@@ -114,9 +117,12 @@ def test_an_attestation_is_read_by_its_claim(tmp_path: Path) -> None:
     [
         ({"claim": "DEMO-7"}, r"DEMO-7 is decided by tests, not by attestation"),
         ({"claim": "NONE-1"}, r"the catalog has no claim NONE-1"),
-        ({"answer": "fine"}, r"the answer is none of CONFIRMED"),
-        ({"answer": "INCONCLUSIVE"}, r"the answer is none of CONFIRMED"),
-        ({"when": datetime.date(2027, 1, 1)}, r"field when must be a date and not in the future"),
+        ({"answer": "fine"}, r"the answer must be one of CONFIRMED"),
+        ({"answer": "INCONCLUSIVE"}, r"the answer must be one of CONFIRMED"),
+        (
+            {"when": datetime.date(2027, 1, 1)},
+            r"field when must be a date that is not in the future",
+        ),
         ({"who": ""}, r"expected claim, answer, who, when, evidence, each with a value"),
     ],
 )

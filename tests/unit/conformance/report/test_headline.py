@@ -67,7 +67,7 @@ def test_what_fills_a_node_is_no_gap_of_a_run_and_its_option_is_named() -> None:
         for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"]
         if claim["results"]
     )
-    option = "allow that with --allow-node-fill, which takes minutes"
+    option = "allow that with --allow-node-fill; it takes minutes"
     fills = {**good, "verdict": "NOT_RUN", "results": [], "reason": "x", "remedy": option}
     whole = plain() | {"claims": [good, fills]}
     assert headline(whole) == ("Nothing violated", "good")

@@ -240,7 +240,7 @@ def test_a_folder_that_is_no_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pack", str(tmp_path)]) == 4
-    assert "is not a run's folder (no conformance.json in it)" in capsys.readouterr().err
+    assert "is not the folder of a run (it has no conformance.json)" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

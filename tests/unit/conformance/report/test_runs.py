@@ -141,5 +141,5 @@ def test_a_folder_of_runs_is_enough_and_one_without_is_refused(
     assert cli.main(["matrix", str(tmp_path / "none")]) == 4
     assert (
         capsys.readouterr().err
-        == f"ERROR: {tmp_path / 'none'} has no report (conformance.json) in it\n"
+        == f"ERROR: {tmp_path / 'none'} contains no report (conformance.json)\n"
     )

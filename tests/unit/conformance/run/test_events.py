@@ -63,7 +63,7 @@ def test_a_full_disk_ends_the_file_with_its_reason_and_not_the_run() -> None:
     events = Events(Path("/dev/full"))
     assert events.problem == ""
     events.write("note", {"text": "lost"})
-    assert events.problem == "--events: the file ends early, No space left on device"
+    assert events.problem == "--events: the file ends early: No space left on device"
     events.problem = ""
     events.write("note", {"text": "lost too"})
     assert events.problem == "", "nothing is written after that"

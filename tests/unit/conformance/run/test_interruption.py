@@ -70,7 +70,7 @@ def test_the_first_signal_ends_all_waiting(number: int, again: str) -> None:
     assert handler == (signal.SIG_IGN if again == "ignored" else one._give_up)
 
 
-LEFT = ", and what the run made may be left: pytest --janitor removes it"
+LEFT = ", and objects of the run may be left: pytest --janitor removes them"
 
 
 @pytest.mark.parametrize(

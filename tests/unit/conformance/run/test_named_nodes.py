@@ -25,7 +25,7 @@ def test_a_node_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageProblem) as caught:
         check_nodes("--nodes", ["l1", "w9"], FACTS)
     assert str(caught.value) == (
-        "--nodes w9: this cluster has no such node, it has l1 (linux), w1 (windows)"
+        "--nodes w9: this cluster has no such node; its nodes are l1 (linux), w1 (windows)"
     )
 
 
@@ -38,7 +38,9 @@ def test_a_run_changes_no_node_that_it_is_on(name: str, own: str, refused: bool)
     if not refused:
         check_own_node(name, pod)
         return
-    with pytest.raises(UsageProblem, match="--disruptive-node w1: this run's own pod is on it"):
+    with pytest.raises(
+        UsageProblem, match="--disruptive-node w1: this run's own pod is on that node"
+    ):
         check_own_node(name, pod)
 
 

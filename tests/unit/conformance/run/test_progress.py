@@ -88,8 +88,8 @@ def test_every_test_that_runs_is_named_the_oldest_first_unless_something_else_go
     for name in ("a", "b", "c"):
         alive.test_began(name)
     alive.test_ended("b")
-    assert "\n[0 s] a runs\n[0 s] c runs\n" in heard(mine, 0.5)
-    alive.doing("interrupted: what the run made is being removed")
+    assert "\n[0 s] a is running\n[0 s] c is running\n" in heard(mine, 0.5)
+    alive.doing("interrupted: removing the objects of the run")
     heard(mine, 0.3)
     assert "runs" not in heard(mine, 0.6)
     alive.end()

@@ -13,7 +13,7 @@ from conformance.errors import EnvironmentBroken
 from conformance.model.change import PutBack
 from conformance.run.restoration import Restoration
 
-LEFT = "not known whether everything was restored: no answer; pytest --restore"
+LEFT = "it is not known whether everything was restored: no answer; pytest --restore"
 
 
 class Provider:

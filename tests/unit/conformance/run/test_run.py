@@ -64,7 +64,9 @@ def test_what_was_measured_on_emulated_nodes_does_not_time_a_run_on_real_ones(
     if measured_on == "field":
         check_timings(timings, replace(facts(), evidence="field"))
         return
-    with pytest.raises(UsageProblem, match=r"--timings .*: it was measured on the emulated nodes"):
+    with pytest.raises(
+        UsageProblem, match=r"--timings .*: these timings were measured on the emulated nodes"
+    ):
         check_timings(timings, replace(facts(), evidence="field"))
 
 
@@ -77,7 +79,9 @@ def test_a_last_look_that_breaks_is_a_note_and_ends_no_run() -> None:
         choice=Choice(how="kubeconfig", why="by the test"), settings=Settings(), directory=None
     )
     run.provider, run.connection = Broken(), object()  # type: ignore[assignment]
-    assert run.last_look(["w1"]) == ["last look at logs: not done: KeyError: 'namespace'"]
+    assert run.last_look(["w1"]) == [
+        "last look at logs: the logs could not be read: KeyError: 'namespace'"
+    ]
 
 
 def test_a_folder_without_links_takes_the_results_of_a_run(

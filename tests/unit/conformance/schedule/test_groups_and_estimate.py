@@ -119,7 +119,8 @@ def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() ->
 def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
     said = plan.by_kubernetes([DEMO], ["t::a"], facts(calico_apis=CRD_ONLY), Settings())
     assert said.startswith(
-        "projectcalico.org/v3 is not served: DEMO-6 decided by the same policy as Kubernetes writes it"
+        "projectcalico.org/v3 is not served: DEMO-6 decided with the equivalent NetworkPolicy of "
+        "Kubernetes"
     )
     assert plan.by_kubernetes([DEMO], [], facts(calico_apis=CRD_ONLY), Settings()) == ""
     assert plan.by_kubernetes([DEMO], ["t::a"], facts(), Settings()) == ""
@@ -208,8 +209,8 @@ def test_what_many_nodes_cost_is_said_first_and_nothing_of_few() -> None:
     assert lines_of_many_nodes(200, 16, 256) == []
     assert lines_of_many_nodes(200, 50, 256) == [
         "estimate: 50 covered nodes are 2,500 ordered pairs of nodes: a test with denials "
-        "asks about 768 paths, each test another part, and a test of open paths all 7,500",
-        "estimate: 153,600 to 1,500,000 paths, 44 to 425 min of a worker and "
+        "probes 768 paths, each test a different part, and a test of open paths probes all 7,500",
+        "estimate: 153,600 to 1,500,000 paths, 44 to 425 min of one worker and "
         "1,229 to 12,000 MB of reports for the tests in parallel; "
-        "fewer: --max-nodes-per-os, -k",
+        "--max-nodes-per-os and -k reduce this",
     ]

@@ -25,10 +25,11 @@ def ended(
 
 def test_every_missing_right_is_named_with_its_role() -> None:
     forbidden = ended(
-        "a", "VXLAN-10", f"the run's user may not {RIGHTS[0]} and 1 rights more", "bind a role"
+        "a", "VXLAN-10", f"the run's user may not {RIGHTS[0]} and 1 more", "bind a role"
     )
     assert lines_about_tests_not_run([forbidden], LACKING) == [
-        f"dry run: 1 test would not run: the run's user may not {'; '.join(RIGHTS)}: this costs VXLAN-10; "
+        f"dry run: 1 test would not run: the run's user may not {'; '.join(RIGHTS)}; not run for "
+        "that reason: VXLAN-10; "
         "bind the role of manifests/rbac/disruptive.yaml"
     ]
 

@@ -155,7 +155,7 @@ def test_objects_without_the_label_are_of_no_run_where_selectors_are_ignored() -
 def test_what_may_not_be_listed_is_said() -> None:
     told = clean_up(StandInKube(forbidden=True), "abc", within=1.0)  # type: ignore[arg-type]
     assert len(told) == 1
-    assert told[0].startswith("whether anything of this run is left is not known: ")
+    assert told[0].startswith("it is not known whether objects of this run are left: ")
 
 
 def test_a_policy_that_calicoctl_wrote_is_removed_where_calico_stores_it() -> None:

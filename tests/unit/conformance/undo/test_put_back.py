@@ -27,7 +27,7 @@ ENTRY = Entry(
     key="1-gw0", run="r", act="patch", why="", worker="gw0", target=NODE, uid="u", fields=FIELDS
 )
 FORGED = replace(ENTRY, target=replace(NODE, kind="Namespace"))
-CUT_OFF = "not every pod reaches every other: a does not reach b"
+CUT_OFF = "not every pod reaches every other pod: a does not reach b"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ CUT_OFF = "not every pod reaches every other: a does not reach b"
         ("gw0", Outcome.RESTORED, "", ""),
         ("gw0", Outcome.UNCHANGED, CUT_OFF, ""),
         ("gw0", Outcome.RESTORED, CUT_OFF, CUT_OFF),
-        ("gw0", Outcome.RESTORED, EnvironmentBroken("no pod"), "not known whether pods reach each other: no pod"),
+        ("gw0", Outcome.RESTORED, EnvironmentBroken("no pod"), "it is not known whether pods reach each other: no pod"),
         ("gw0", Outcome.CONFLICT, "", "conflict: the VNI"),
         ("gw0", Outcome.FAILED, "", "not restored: the VNI"),
         ("gw0", Outcome.REFUSED, "", "refused: the VNI"),
@@ -154,7 +154,7 @@ def test_traffic_is_asked_for_once_something_outside_the_runs_namespaces_was_res
     there = BeforeARun(LEFT, disruptive=True)
     there.cut_off = CUT_OFF
     there.recovered = Recovered(restored=[Restored(ENTRY, outcome, "the VNI")])
-    left = f"what a dead run left is not cleared up: {CUT_OFF} (then: {PUT_BACK})"
+    left = f"leftovers of a dead run are not cleared up: {CUT_OFF} (to clear up: {PUT_BACK})"
     assert there.begins(monkeypatch) == ([left] if asks else [])
     assert (there.asked, there.told) == ((1, [CUT_OFF]) if asks else (0, []))
     assert there.locked == ["acquire", "release"]
@@ -165,7 +165,7 @@ def test_each_leftover_that_stays_is_a_reason_once(monkeypatch: pytest.MonkeyPat
     failed = Restored(ENTRY, Outcome.FAILED, "the VNI")
     there.recovered = Recovered(restored=[failed, failed], left=["node w1 is cordoned"])
     assert there.begins(monkeypatch) == [
-        f"what a dead run left is not cleared up: {line} (then: {PUT_BACK})"
+        f"leftovers of a dead run are not cleared up: {line} (to clear up: {PUT_BACK})"
         for line in ("not restored: the VNI", "node w1 is cordoned")
     ]
 
@@ -187,7 +187,8 @@ def test_a_lock_that_is_not_granted_ends_the_run_and_is_let_go(
             {},
             [LEFT],
             [
-                f"{WHO} and left 1 change of the cluster ({ENTRY.label}); put it back first: "
+                f"{WHO} and left 1 change of the cluster ({ENTRY.label}); restore the cluster "
+                "first: "
                 f"{PUT_BACK}  (a run with --allow-disruptive does so by itself)"
             ],
             [],
@@ -206,7 +207,7 @@ def test_a_lock_that_is_not_granted_ends_the_run_and_is_let_go(
             [],
             [
                 f"leftovers: {WHO}; "
-                "a run with --allow-disruptive puts back, before its first test:",
+                "a run with --allow-disruptive puts the following back before its first test:",
                 f"  run old: to put back: {ENTRY.label}",
             ],
             id="a dry run",

@@ -96,7 +96,7 @@ def test_a_young_named_run_is_watched_only_if_it_holds_a_lock(found: Any) -> Non
 
 
 def test_a_name_of_no_run_is_refused_with_the_names_there_are(found: Any) -> None:
-    with pytest.raises(UsageProblem, match=r"--run c: nothing of such a run .*something: a, b"):
+    with pytest.raises(UsageProblem, match=r"--run c: this run left nothing .*something: a, b"):
         found(a_run("a"), a_run("b"), named="c")
     with pytest.raises(UsageProblem, match="runs that left something: none"):
         found(named="c")

@@ -70,7 +70,7 @@ def test_kube_proxy_starts_anew_where_services_stayed_dead_and_the_network_is_ne
     assert world.problem(["w1", "w2"], ["w1", "w2"]) == ""
     assert world.revived == ["w1"]
     assert world.told == [
-        f"kube-proxy on node w1 was started anew, since Services stayed dead there: {DEAD}",
+        f"kube-proxy on node w1 was restarted, since Services did not work there: {DEAD}",
         "Services work by ClusterIP and by name from w1, w2",
     ]
 
@@ -86,7 +86,7 @@ def test_services_that_stay_dead_are_a_problem(renewed: list[str]) -> None:
 def test_a_node_that_takes_no_pods_is_named() -> None:
     world = World()
     assert world.problem(["w1"], without_pods=["w1"]) == ""
-    assert world.told == ["node w1 takes no pods, so Services were not checked from there"]
+    assert world.told == ["node w1 takes no pods, so Services were not checked from this node"]
 
 
 def test_a_kube_proxy_that_does_not_come_back_is_no_dead_service() -> None:

@@ -255,7 +255,7 @@ def test_two_ranges_of_bgp_on_windows_leave_out_what_lies_between() -> None:
         (
             "- {name: n, since: s, what: w, workaround: w, heals: h, source: s, claims: {POL-1: ['*']}, symptoms: [x],"
             " effect: odd}",
-            "effect is opens",
+            "effect must be opens",
         ),
     ],
 )
