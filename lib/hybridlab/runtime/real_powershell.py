@@ -209,9 +209,9 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
     if not why:
         return None
     return Lack(
-        what=f"PowerShell {real.powershell.version} of {real.powershell.home} in a pod",
+        what=f"start of PowerShell {real.powershell.version} ({real.powershell.home}) in a pod",
         why=" ".join(why.split())[:300],
-        remedy="name another by --powershell, or leave that out",
+        remedy="name another PowerShell with --powershell, or leave this option out",
     )
 
 

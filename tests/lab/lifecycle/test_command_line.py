@@ -164,7 +164,7 @@ def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_w
     )
     os.close(there)
     try:
-        said = _heard(here, b"Ctrl-C ends it\r\n")
+        said = _heard(here, b"Ctrl-C ends the lab\r\n")
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all that run there
         after = _heard(here, b"")
         assert process.wait(timeout=30) == 0
