@@ -64,7 +64,7 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
             hint = f". Did you mean {' or '.join(near)}?" if near else "."
             raise ProfileError(
                 f"there is no profile {name_or_path!r}{hint} "
-                f"The profiles are {', '.join(names())}; a YAML file is possible, too"
+                f"The profiles are {', '.join(names())}; the path of a YAML file is accepted, too"
             )
         try:
             text = path.read_text()

@@ -203,7 +203,7 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
         async with asyncio.timeout(_TRIAL_BOUND):
             why = await _tried(hosts, real)
     except TimeoutError:
-        why = f"it did not end within {_TRIAL_BOUND:g} s"
+        why = f"PowerShell did not exit within {_TRIAL_BOUND:g} s"
     except (OSError, KernelError) as error:
         why = str(error)
     if not why:
