@@ -8,8 +8,8 @@ NEEDED = ("kubernetes", "tenacity", "yaml", "websocket", "jinja2")
 
 if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
     print(
-        f"ERROR: {sys.executable} lacks the suite's packages ({', '.join(missing)}): "
-        "make suite && . .venv/bin/activate",
+        f"ERROR: {sys.executable} lacks packages that the suite needs ({', '.join(missing)}); "
+        "install them: make suite && . .venv/bin/activate",
         file=sys.stderr,
     )
     raise SystemExit(4)

@@ -10,9 +10,9 @@ import pytest
 MARKS = (
     "whole_run: runs the suite, or much of it, on a lab; mostly waits (`make check-runs`)",
     "powershell: executes PowerShell, with the pwsh of the PATH (`make check-powershell`)",
-    "slow: takes minutes; run when asked for, by -m slow",
-    "detection: a whole run of the suite on a lab that is wrong on purpose",
-    "detection_row: one row of the table; those to run are chosen among these",
+    "slow: takes minutes; runs only with -m slow",
+    "detection: a whole run of the suite on a deliberately broken lab",
+    "detection_row: one row of the detection table; options choose the rows of a run",
 )
 """All marks are declared here, including those that only one folder uses. Since version 9.2 pytest
 refuses an ``-m`` with a mark that it does not know yet, and it knows the marks of a folder's own
@@ -29,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
     if config.getoption("dist", "no") == "loadgroup" and pytest.version_tuple >= (9, 2):
         raise pytest.UsageError(
-            f"with pytest {pytest.__version__} pytest-xdist keeps no group of tests in one worker, each would start "
-            "the lab of each file: make env (installs pytest<9.2)"
+            f"with pytest {pytest.__version__}, pytest-xdist does not keep a group of tests in one worker, so each "
+            "worker would start each file's lab; install pytest<9.2: make env"
         )
 
 

@@ -29,7 +29,7 @@ REPORTS = ROOT / "reports" / "kinds"
 PYTEST = Path(sys.executable).with_name("pytest")
 DECIDED = ("CONFIRMED", "VIOLATED", "UNMET", "ADVISED", "LIFTED", "NOT_OBSERVED")
 COUNTED = ("VIOLATED", "INCONCLUSIVE", "UNMET", "ADVISED", "LIFTED", "NOT_RUN")
-HEAD = ("kind", "decided", *COUNTED, "exit", "minutes", "otherwise than expected")
+HEAD = ("kind", "decided", *COUNTED, "exit", "minutes", "unexpected results")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Outcome:
             if claim not in expected.claims and verdict == "VIOLATED"
         ]
         if self.exit not in expected.exits:
-            found.append(f"exit code (expected {' or '.join(map(str, expected.exits))})")
+            found.append(f"exit {self.exit} (expected {' or '.join(map(str, expected.exits))})")
         return found if self.claims else ["no report"]
 
 
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="pytest -n (default: 2)")
     options = parser.parse_args(arguments)
     if unknown := sorted({*options.profiles} - {*names()}):
-        print(f"unknown profile {', '.join(unknown)}: there are {', '.join(names())}")
+        print(f"unknown profiles: {', '.join(unknown)}; the profiles are {', '.join(names())}")
         return 4
     table = read()
     outcomes = []

@@ -218,7 +218,7 @@ def generate() -> dict[str, Any]:
         place for place in MERGE if place[0] not in types or place[1] not in types[place[0]]["f"]
     ]
     if unused:
-        raise SystemExit(f"merge rules for fields that do not exist: {unused}")
+        raise SystemExit(f"MERGE has rules for fields that do not exist: {unused}")
     return dict(sorted(types.items()))
 
 

@@ -156,7 +156,7 @@ def generate(api: Path, machinery: Path) -> dict[str, Any]:
                 waiting.append(code[code.index(".") + 1 :])
     missing = [root for root in ROOTS if not messages.get(root)]
     if missing:
-        raise SystemExit(f"not found in the sources: {missing}")
+        raise SystemExit(f"types that the sources do not contain: {missing}")
     return dict(sorted(messages.items()))
 
 

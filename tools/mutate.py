@@ -305,7 +305,7 @@ def record(checkout: Path, folder: Path) -> None:
     )
     if run.returncode not in (0, TESTS_FAILED):
         shown = run.stdout[-2000:] + run.stderr[-2000:]
-        raise SystemExit(f"the unit tests do not run even without a change:\n{shown}")
+        raise SystemExit(f"pytest cannot run the unit tests even without a change:\n{shown}")
     for test in FAILED.findall(run.stdout):
         print(f"fails even without a change: {test}", flush=True)
     combine = [sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={settings}"]
@@ -413,12 +413,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print each change with its outcome; return 1 if too many changes survive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=60)
-    parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
+    parser.add_argument(
+        "--survivors",
+        type=int,
+        default=12,
+        help="maximum number of surviving changes (default: 12)",
+    )
     parser.add_argument("--seed", default="", help="default: the id of the commit")
     parser.add_argument(
         "--records", default="", help="folder for records of what the unit tests execute"
     )
-    parser.add_argument("--part", type=part, default=(1, 1), help="N/M: this part of the sample")
+    parser.add_argument(
+        "--part", type=part, default=(1, 1), help="N/M: only part N of M parts of the sample"
+    )
     options = parser.parse_args(arguments)
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
@@ -428,7 +435,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         copy_checkout(checkout)
         records = Path(options.records or Path(folder) / "records")
         if not (records / SECONDS).exists():
-            print("The unit tests run once, and what each executes is recorded.", flush=True)
+            print(
+                "Running the unit tests once to record which lines each test executes.", flush=True
+            )
             records.mkdir(parents=True, exist_ok=True)
             record(checkout, records)
         files = [path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py")]
@@ -438,7 +447,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = tried(checkout, recorded, drawn[number - 1 :: of], options.survivors)
     counts = Counter(outcomes.values())
     found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
-    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may survive")
+    print(f"{counts.total()} changes: {found}; at most {options.survivors} may survive")
     return int(len(alive(outcomes)) > options.survivors)
 
 

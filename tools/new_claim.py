@@ -125,7 +125,10 @@ def add(
     """
     found = CLAIM.fullmatch(claim)
     if not found:
-        raise Unusable(f"{claim!r} is no id of a claim: capitals, a hyphen and a number, CONN-8")
+        raise Unusable(
+            f"{claim!r} is not a claim's id, "
+            "expected capitals, a hyphen and a number, such as CONN-8"
+        )
     data, family = root / "lib" / "conformance" / "catalog" / "data", found["family"]
     path = _file_of(data, family, area)
     written = []
@@ -134,7 +137,7 @@ def add(
         path.write_text(_with_entry(text, claim, source, KINDS[kind]), encoding="utf-8")
         written.append(path)
     elif area or source:
-        raise Unusable(f"{claim} is in {path.name} already: change it there")
+        raise Unusable(f"{claim} is already in {path.name}: change it there")
     test = _test_of(root / "suites", claim, suite, path.stem)
     if test is not None:
         test.parent.mkdir(exist_ok=True)
@@ -143,7 +146,7 @@ def add(
         test.write_text(begun, encoding="utf-8")
         written.append(test)
     if not written:
-        raise Unusable(f"{claim} is in {path.name} already, and has a test")
+        raise Unusable(f"{claim} is already in {path.name}, and has a test")
     return written
 
 
@@ -157,12 +160,13 @@ def _file_of(data: Path, family: str, area: str) -> Path:
     ]
     named = data / f"{area}.yaml"
     if area and not (named.is_file() and re.search(r"^claims:", _read(named), re.M)):
-        raise Unusable(f"there is no area {area}; there are {', '.join(_areas(data))}")
+        raise Unusable(f"there is no area {area}; the areas are {', '.join(_areas(data))}")
     if area and having and named not in having:
-        raise Unusable(f"claims {family} are in {having[0].name}, not in {named.name}")
+        raise Unusable(f"{family} claims are in {having[0].name}, not in {named.name}")
     if not (area or having):
         raise Unusable(
-            f"no claim begins with {family}- yet: name an area, {', '.join(_areas(data))}"
+            f"no claim begins with {family}- yet: name its area with --area, one of "
+            f"{', '.join(_areas(data))}"
         )
     return named if area else having[0]
 
@@ -183,7 +187,8 @@ def _with_entry(text: str, claim: str, source: str, kind: Kind) -> str:
     following = max(numbers, default=0) + 1
     if int(number) != following:
         raise Unusable(
-            f"claims are numbered without gaps: the next of {family} is {family}-{following}"
+            f"{claim} leaves a gap, or its number is taken: the next {family} claim is "
+            f"{family}-{following}"
         )
     entries = re.split(r"(?m)^(?=  - id: )", text)
     last = max(
@@ -236,18 +241,25 @@ def _read(path: Path) -> str:
 def main(arguments: list[str]) -> int:
     """Write the files and print their names; return 4 if the claim cannot be begun."""
     parser = argparse.ArgumentParser(
-        prog="new_claim.py", description="begin a claim: catalog entry and test"
+        prog="new_claim.py", description="Begin a claim: write its catalog entry and its test."
     )
-    parser.add_argument("claim", metavar="ID", help="CONN-8")
-    parser.add_argument("--kind", choices=KINDS, default="traffic", help="what its test looks at")
+    parser.add_argument("claim", metavar="ID", help="the claim's id, such as CONN-8")
     parser.add_argument(
-        "--area", default="", help="file of the catalog, for the first claim of a family"
+        "--kind",
+        choices=KINDS,
+        default="traffic",
+        help="the kind of observation that the test makes (default: %(default)s)",
     )
     parser.add_argument(
-        "--source", default="", help="document of documents.yaml, or an issue: calico#10199"
+        "--area", default="", help="file of the catalog; needed for the first claim of a family"
     )
     parser.add_argument(
-        "--suite", default="", help="folder of suites/ (default: that of the family's other tests)"
+        "--source", default="", help="document of documents.yaml, or an issue such as calico#10199"
+    )
+    parser.add_argument(
+        "--suite",
+        default="",
+        help="folder of suites/ (default: the folder of the family's other tests)",
     )
     given = parser.parse_args(arguments)
     try:
@@ -264,7 +276,7 @@ def main(arguments: list[str]) -> int:
         return 4
     for path in written:
         print(path.relative_to(ROOT))
-    print(f"{given.claim} is NOT_RUN until its test is written: docs/adding-a-claim.md")
+    print(f"{given.claim} is NOT_RUN until its test is written; see docs/adding-a-claim.md")
     return 0
 
 

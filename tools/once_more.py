@@ -49,10 +49,10 @@ def main(arguments: list[str]) -> int:
             return status
         if any(test.startswith("tests/unit/") or "::" not in test for test in failed):
             return status
-        print(f"once more, alone: {', '.join(failed)}", flush=True)
+        print(f"running the failed tests again, alone: {', '.join(failed)}", flush=True)
         status = run_pytest(failed, Path(folder, "second"))
         if status == 0:
-            print(f"UNSTABLE: passed only alone: {', '.join(failed)}", flush=True)
+            print(f"UNSTABLE: passed only when run alone: {', '.join(failed)}", flush=True)
         return status
 
 

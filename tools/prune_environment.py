@@ -42,7 +42,7 @@ def main(locks: list[str]) -> int:
     foreign = sorted(installed - kept)
     if not foreign:
         return 0
-    print(f"removed, since no lock names it: {', '.join(foreign)}", flush=True)
+    print(f"removing packages that no lock file names: {', '.join(foreign)}", flush=True)
     command = [sys.executable, "-I", "-m", "pip", "uninstall", "--yes", "--quiet", *foreign]
     return subprocess.run(command, check=False).returncode
 

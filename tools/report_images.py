@@ -111,7 +111,7 @@ def main() -> None:
         or shutil.which("google-chrome")
     )
     if chromium is None:
-        raise SystemExit("no Chromium on the PATH")
+        raise SystemExit("there is no Chromium on the PATH")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         pages = {run.parent.name: run / "report.html" for run in runs}
         for run in runs:

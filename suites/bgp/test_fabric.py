@@ -6,7 +6,7 @@ from conformance.fixtures import Case, Fabric, FlannelFabric, WorkerPods
 from conformance.marks import needs, verifies
 
 OPEN = "the source/destination check is off"
-WITHIN = "within a node no packet crosses the fabric"
+WITHIN = "packets within a node do not cross the fabric"
 
 
 @verifies("BGP-5", part="the fabric", applies={"modes": ["bgp"]})

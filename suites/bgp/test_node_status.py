@@ -9,5 +9,8 @@ from conformance.marks import needs, verifies
 @needs(v3_api=True)
 def test_the_status_of_windows_nodes_stays_empty(own_node_status: OwnNodeStatus) -> None:
     own_node_status.stay_empty(
-        because="nothing in Calico for Windows fills a CalicoNodeStatus, as calico-node does on Linux"
+        because=(
+            "no component of Calico for Windows fills a CalicoNodeStatus, unlike calico-node on "
+            "Linux"
+        )
     )

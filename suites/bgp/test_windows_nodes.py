@@ -6,9 +6,9 @@ from conformance.fixtures import BgpFacts, Case, Expect, Readings, WorkerPods
 from conformance.marks import needs, verifies
 
 CONFD = (
-    "read the log of container confd of calico-node-windows there (by hand: service CalicoConfd), then Get-BgpPeer on "
-    "the host; Calico v3.30.3 to v3.30.7, v3.31.0 to v3.31.4, v3.32.0 and v3.32.1 configure nothing on Windows "
-    "(calico#11714, #13139)"
+    "read the log of container confd in the node's calico-node-windows (after a manual installation: of service "
+    "CalicoConfd), then run Get-BgpPeer on the host; Calico v3.30.3 to v3.30.7, v3.31.0 to v3.31.4, v3.32.0 and "
+    "v3.32.1 configure no BGP on Windows (calico#11714, #13139)"
 )
 
 
@@ -17,7 +17,7 @@ CONFD = (
 def test_remote_access_runs_on_every_windows_node(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "RemoteAccess is the service by which a Windows node uses BGP"
+    because = "a Windows node runs BGP in its service RemoteAccess"
     do = "Install-WindowsFeature Routing; Install-RemoteAccess -VpnType RoutingOnly; Start-Service RemoteAccess"
     requires.that(
         bgp.service, "Running", on=pods.ensure_ready("windows-server"), because=because, do=do
@@ -42,8 +42,8 @@ def test_every_windows_node_learns_blocks_from_a_linux_reflector(
 ) -> None:
     because = "a Linux node with a reflector's cluster id passes on what it learns from its clients"
     do = (
-        "annotate the Linux node with projectcalico.org/RouteReflectorClusterID; in its "
-        "calico-node, /etc/calico/confd/config/bird.cfg has 'rr client' for each of its clients"
+        "annotate the Linux node with projectcalico.org/RouteReflectorClusterID; then check that "
+        "/etc/calico/confd/config/bird.cfg in its calico-node contains 'rr client' for each client"
     )
     linux = pods.servers("linux")
     windows = pods.servers("windows")
@@ -60,9 +60,10 @@ def test_every_router_that_a_windows_node_is_to_peer_with_is_its_peer(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
     because = (
-        "a BGPPeer that selects a Windows node makes the router its peer, which announces something"
+        "a BGPPeer that selects a Windows node makes the router the node's peer, and the router "
+        "announces a network"
     )
-    do = "Get-BgpPeer on the node; compare addresses and AS numbers of both ends"
+    do = "run Get-BgpPeer on the node, and compare the addresses and AS numbers of both ends"
     requires.that(
         bgp.external, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=do
     )
@@ -73,9 +74,7 @@ def test_every_router_that_a_windows_node_is_to_peer_with_is_its_peer(
 def test_every_windows_node_announces_its_blocks_and_nothing_else(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = (
-        "confd's template for Windows knows the node's confirmed IPv4 blocks, and no other network"
-    )
+    because = "confd's template for Windows contains only the node's confirmed IPv4 blocks"
     windows = pods.ensure_ready("windows-server")
     requires.that(
         bgp.announced, bgp.OWN, on=windows, lifted=bgp.announces_more, because=because, do=CONFD
@@ -87,6 +86,6 @@ def test_every_windows_node_announces_its_blocks_and_nothing_else(
 def test_no_windows_node_announces_a_service_network(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "Calico advertises Services from Linux nodes alone"
+    because = "Calico advertises Services only from Linux nodes"
     windows = pods.ensure_ready("windows-server")
     requires.that(bgp.services, [], "none", on=windows, lifted=bool, because=because, do=CONFD)

@@ -9,4 +9,4 @@ from conformance.marks import smoke
 @smoke()
 def test_agents_keep_to_their_protocol(pods: WorkerPods, probe_protocol: ProbeProtocol) -> None:
     first = [pods.client("linux"), pods.client("windows")]
-    probe_protocol.holds(first, because="all verdicts rest on the output of these programs")
+    probe_protocol.holds(first, because="all verdicts depend on the output of these programs")

@@ -6,9 +6,9 @@ connects from the host, and exchanges only the TCP handshake."""
 from conformance.fixtures import HostAttempts, Services, WorkerPods
 from conformance.marks import needs, verifies
 
-OVERLAY = "the host has no way into the overlay to pods of other nodes"
-CLUSTER_IP = "kube-proxy translates what pods send, and not what the host itself does"
-NODE_PORT = "before KB4571748 the host does not reach NodePorts on its own address"
+OVERLAY = "a Windows host has no path through the overlay to pods of other nodes"
+CLUSTER_IP = "kube-proxy translates packets from pods, but not packets from the host itself"
+NODE_PORT = "before KB4571748, a Windows host cannot reach NodePorts on its own address"
 
 
 @verifies("HOST-1")

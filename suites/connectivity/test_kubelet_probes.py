@@ -4,7 +4,10 @@
 from conformance.fixtures import Expect, WebServer, WorkerPods
 from conformance.marks import about, manifest, verifies
 
-BECAUSE = "its readiness probe comes from the kubelet of its own node, which Windows lets through"
+BECAUSE = (
+    "the readiness probe comes from the kubelet of the pod's own node, and Windows admits such "
+    "probes"
+)
 
 
 @verifies("XHOST-1", part="httpGet")

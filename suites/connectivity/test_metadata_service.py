@@ -6,7 +6,7 @@ handshake."""
 from conformance.fixtures import HostAttempts, MetadataService, Services, WorkerPods
 from conformance.marks import needs, verifies
 
-LOST = "creating the virtual switch can take the route to the metadata service away"
+LOST = "the creation of the virtual switch can remove the route to the metadata service"
 
 
 @verifies("META-1")

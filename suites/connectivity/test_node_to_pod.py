@@ -5,8 +5,8 @@ as the source."""
 from conformance.fixtures import OS, Addresses, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, each_os, verifies
 
-OWN = "a node connects to pods from its own address, or from that of its overlay device"
-FILLED = "a node sends packets to pods of the largest size that both ends announce"
+OWN = "a node connects to pods from its own address or from the address of its overlay device"
+FILLED = "a node sends pods packets of the largest size that both ends announce"
 
 
 @about("tcp")

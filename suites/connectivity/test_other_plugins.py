@@ -6,9 +6,13 @@ from conformance.fixtures import OS, Case, Expect, PlatformObjects, Readings, Su
 from conformance.marks import about, directions, needs, verifies
 
 HOST_GATEWAY = (
-    "flannel host-gw sets a route to every node on its own layer 2 network, and that node forwards"
+    "flannel host-gw routes each podCIDR through its node, which is on the same layer 2 network "
+    "and forwards the packets"
 )
-BY_HAND = "win-bridge gives pods addresses of their node's podCIDR, and routes lead there"
+BY_HAND = (
+    "win-bridge gives pods addresses of their node's podCIDR, and routes to the podCIDR lead to "
+    "the node"
+)
 
 
 @about("tcp")
@@ -29,7 +33,7 @@ def test_flannels_overlay_does_not_carry_windows_pods(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
     because = "nobody has tested Calico for Windows with flannel VXLAN"
-    do = "expect surprises, or use flannel host-gw or Calico's own VXLAN"
+    do = "use flannel host-gw or Calico's own VXLAN, or expect untested behaviour"
     windows = platform_objects.windows
     requires.that(
         platform_objects.backend,
@@ -45,7 +49,10 @@ def test_flannels_overlay_does_not_carry_windows_pods(
 def test_flannel_keeps_its_data_in_the_kubernetes_api(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "on Windows flannel finds other nodes only in the Kubernetes API, where it annotates each of its nodes"
+    because = (
+        "on Windows flanneld finds other nodes only in the Kubernetes API, where every flanneld "
+        "annotates its node"
+    )
     do = "start every flanneld with --kube-subnet-mgr"
     windows = platform_objects.windows
     requires.that(platform_objects.subnet_manager, "true", on=windows, because=because, do=do)

@@ -6,8 +6,8 @@ from conformance.fixtures import OS, Case, Fragments, Sizes, WorkerPods
 from conformance.marks import about, directions, verifies
 
 ROOM = "pods' MTU leaves room for the overlay's 50 bytes"
-FILLED = "TCP sends packets of the largest size that both ends announce, between each two nodes"
-CUT_UP = "the sender's system fragments them, and the receiver's reassembles them"
+FILLED = "between every two nodes, TCP sends packets of the largest size that both ends announce"
+CUT_UP = "the sender's system fragments such datagrams, and the receiver's system reassembles them"
 
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")

@@ -7,8 +7,8 @@ from conformance.fixtures import OS, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, directions, each_os, smoke, verifies
 
 ACROSS = "no policy is in force, and nodes have a route to each block"
-WITHIN = "no policy is in force, and both are on one node"
-FILLED = "traffic inside a node is forwarded by its own system, independent of its size"
+WITHIN = "no policy is in force, and both pods are on one node"
+FILLED = "the node's own system forwards traffic within the node, whatever the packets' size"
 
 
 @about("tcp")

@@ -6,9 +6,12 @@ from conformance.fixtures import OS, Addresses, CalicoObjects, Case, Expect, Poo
 from conformance.marks import directions, each_os, verifies
 
 BETWEEN_PODS = (
-    "outbound NAT leaves out pods: the networks in Calico's pools or in the CNI plugin's file"
+    "outbound NAT excludes traffic to pods, whose networks are in Calico's pools or in the CNI "
+    "plugin's file"
 )
-IN_THE_POOLS = "natOutgoing is for traffic that leaves the pools, and both addresses are in them"
+IN_THE_POOLS = (
+    "natOutgoing translates only traffic that leaves the pools, and both addresses are in the pools"
+)
 
 
 @verifies("NAT-1", part="{client_os}->{server_os} source address")

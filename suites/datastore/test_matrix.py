@@ -19,7 +19,8 @@ SUPPORTED = {
 @verifies("DS-2")
 def test_mode_and_datastore_go_together(calico: CalicoObjects, requires: Readings) -> None:
     because = (
-        "etcd works with Calico BGP and VXLAN only, and never where the operator installed Calico"
+        "Calico supports etcd only with BGP or VXLAN, and never after an installation by the "
+        "operator"
     )
     do = "use the Kubernetes datastore (calicoctl datastore migrate)"
     requires.that(

@@ -5,7 +5,7 @@ attempts."""
 from conformance.fixtures import Case, Commands, Expect, WorkerPods
 from conformance.marks import smoke, verifies
 
-BECAUSE = "no policy is in force, and then everything is allowed"
+BECAUSE = "no policy is in force, so everything is allowed"
 
 
 @smoke()

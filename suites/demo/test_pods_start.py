@@ -19,5 +19,5 @@ pytestmark = [verifies("DEMO-1"), smoke()]
 def test_client_and_server_become_ready_on_their_own_system(
     pods: WorkerPods, expect: Expect, os: OS
 ) -> None:
-    because = "image and node are there, so that nothing but the pod's network is left to fail"
+    because = "the image and the node are available, so only the pod's network can still fail"
     expect.started(pods.start(f"{os}-client", f"{os}-server", because=because), because=because)

@@ -9,9 +9,9 @@ POLICY = "policy/demo/allow-linux-client.yaml"
 SAME = "policy/demo/allow-linux-client.kubernetes.yaml"
 
 ALLOWED = "the policy allows the label linux-client in its own namespace"
-NOT_ALLOWED = "the policy allows the label linux-client in its own namespace alone"
-NOT_SELECTED = "the policy selects windows-server only"
-IN_FORCE = "others are denied, which shows that the policy is in force"
+NOT_ALLOWED = "the policy allows the label linux-client only in its own namespace"
+NOT_SELECTED = "the policy selects only windows-server"
+IN_FORCE = "the policy does not allow these clients, which shows that it is in force"
 REMOVED = "without the policy everything is allowed"
 
 

@@ -17,8 +17,8 @@ def test_pods_and_policy_go_with_the_namespace(
     requires.that(
         temporary_namespace.contents(),
         "there",
-        because="they were created just before",
-        do="look at the events",
+        because="the objects were created just before",
+        do="check the namespace's events",
     )
     because = "Kubernetes deletes what is in a namespace with it"
     temporary_namespace.delete(because=because)

@@ -24,8 +24,11 @@ def test_two_replicas_serve_the_page_by_node_port(
     of_linux = services.node_ports(pods.servers("linux"))
     expect.matrix(Case(node, replicas, open=True, because=BECAUSE))
     node_ports.pass_between_nodes(
-        [node], of_linux, because="a firewall may close them, for all backends alike"
+        [node], of_linux, because="a firewall may close NodePorts, whatever their backends"
     )
     page.show(
-        node, of_windows, "<H1>Windows Container Web Server</H1>", because="its node has a replica"
+        node,
+        of_windows,
+        "<H1>Windows Container Web Server</H1>",
+        because="the called node has a replica",
     )

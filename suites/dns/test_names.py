@@ -44,7 +44,7 @@ def test_windows_itself_finds_the_short_name(
     clients = pods.clients("windows").at(*windows_nodes.of_build(builds)).one_per_build()
     service = services.cluster_ip(pods.server("linux"))
     expect.resolves(clients, service.full_name, [service.cluster_ip], because=BECAUSE)
-    because = "applications ask Windows' resolver, which has the suffix of the pod's namespace"
+    because = "applications query Windows' resolver, which has the suffix of the pod's namespace"
     command.windows_resolves(clients, service.name, [service.cluster_ip], because=because)
 
 
@@ -54,7 +54,10 @@ def test_a_pod_does_not_find_a_short_name_of_another_namespace(
     pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "pods have only the suffix of their own namespace, which has no Service of this name"
+    because = (
+        "pods have only the suffix of their own namespace, and that namespace has no Service of "
+        "this name"
+    )
     expect.resolves(pods.elsewhere(client_os), service.name, [], because=because)
 
 
@@ -63,7 +66,10 @@ def test_linux_pods_find_a_name_with_its_namespace_from_elsewhere(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "Linux pods search the domain of all Services; Windows has one suffix, that of its own namespace"
+    because = (
+        "Linux pods search the domain of all Services; Windows pods have only the suffix of their "
+        "own namespace"
+    )
     expect.resolves(
         pods.elsewhere("linux"), service.name_and_namespace, [service.cluster_ip], because=because
     )
@@ -74,7 +80,10 @@ def test_linux_pods_find_a_name_without_the_clusters_domain_from_elsewhere(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "Linux pods search the cluster's domain too; Windows has one suffix, that of its own namespace"
+    because = (
+        "Linux pods also search the cluster's domain; Windows pods have only the suffix of their "
+        "own namespace"
+    )
     expect.resolves(
         pods.elsewhere("linux"), service.name_in_the_cluster, [service.cluster_ip], because=because
     )
@@ -98,5 +107,5 @@ def test_another_name_of_a_service_leads_to_its_cluster_ip(
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
     other = services.another_name(service)
-    because = "the Service of type ExternalName is another name of this one"
+    because = "the Service of type ExternalName is an alias of this Service"
     expect.resolves(pods.clients(client_os), other.full_name, [service.cluster_ip], because=because)

@@ -61,9 +61,9 @@ def test_a_headless_name_follows_its_pods(
     servers = pods.servers(other(client_os))
     unready_servers.beside(servers)
     before = services.headless(servers)
-    because = "without a ClusterIP it leads to the pods that are ready"
+    because = "the name of a Service without a ClusterIP resolves to the pods that are ready"
     expect.resolves(clients, before.full_name, before.addresses, because=because)
     after = services.headless(servers.one_per_os())
     expect.resolves(
-        clients, after.full_name, after.addresses, because="one pod of the Service is left"
+        clients, after.full_name, after.addresses, because="one pod of the Service remains"
     )

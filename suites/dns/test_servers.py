@@ -13,7 +13,7 @@ def test_each_dns_pod_answers(
     pods: WorkerPods, services: Services, cluster_dns: ClusterDns, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "names would resolve by chance if one of the pods behind the DNS Service were silent"
+    because = "if a pod behind the DNS Service gave no answers, names would resolve only by chance"
     name = service.full_name
     to = [service.cluster_ip]
     expect.resolves(pods.clients(client_os), name, to, at=cluster_dns.pods(), because=because)

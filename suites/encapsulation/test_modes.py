@@ -8,7 +8,7 @@ from conformance.marks import needs, verifies
 @verifies("ENC-1")
 @verifies("ENC-2", part="pools", applies={"calico": ">=3.27"})
 def test_no_pool_uses_ipip(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
-    because = "Windows has no IPIP, so that Windows pods cannot reach pods behind it"
+    because = "Windows does not support IPIP, so Windows pods cannot reach pods behind IPIP"
     requires.that(calico.pools("ipipMode"), "Never", because=because, do=remedy.encapsulation())
 
 
@@ -17,7 +17,7 @@ def test_pools_are_vxlan_without_bgp_or_bgp_without_encapsulation(
     calico: CalicoObjects, requires: Readings, remedy: Remedies
 ) -> None:
     supported = {"VXLAN with BGP disabled", "no encapsulation with BGP enabled"}
-    because = "a Windows node has one HNS network, either an overlay or a bridge"
+    because = "a Windows node has a single HNS network, either an overlay or a bridge"
     shapes = calico.shapes()
     requires.that(
         shapes,
@@ -32,7 +32,10 @@ def test_pools_are_vxlan_without_bgp_or_bgp_without_encapsulation(
 def test_bgp_is_disabled_under_vxlan(
     calico: CalicoObjects, requires: Readings, remedy: Remedies
 ) -> None:
-    because = "with BGP enabled Windows nodes get a bridge in place of the overlay, and lose the Linux nodes"
+    because = (
+        "with BGP enabled, Windows nodes get a bridge instead of the overlay and cannot reach "
+        "Linux nodes"
+    )
     requires.that(calico.bgp(), "Disabled", because=because, do=remedy.bgp_disabled())
 
 
@@ -41,8 +44,8 @@ def test_ipip_is_not_turned_on(
     linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies
 ) -> None:
     because = (
-        "IPIP must be off, since Windows has none; this setting turns it on, "
-        "whatever the pools have"
+        "IPIP must be off, since Windows does not support it; this setting turns IPIP on, "
+        "whatever the pools say"
     )
     requires.that(
         linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled")
@@ -54,7 +57,7 @@ def test_ipip_is_not_turned_on(
 def test_no_linux_node_routes_by_ipip(
     pods: WorkerPods, linux_routes: LinuxRoutes, requires: Readings
 ) -> None:
-    because = "packets through tunl0 reach no Windows node, and come from none"
+    because = "a Windows node neither receives packets from tunl0 nor sends packets to it"
     do = "set the pool that uses IPIP to ipipMode Never, then restart calico-node on the node"
     requires.that(linux_routes.by_ipip, [], on=pods.nodes(), because=because, do=do)
 
@@ -63,7 +66,9 @@ def test_no_linux_node_routes_by_ipip(
 def test_all_pools_are_of_one_kind(
     calico: CalicoObjects, requires: Readings, remedy: Remedies
 ) -> None:
-    because = "a Windows node has one network, an overlay or a bridge, and reaches pods of the other kind by neither"
+    because = (
+        "a Windows node has either an overlay or a bridge, and cannot reach pods of the other kind"
+    )
     kinds = calico.pool_kinds()
     requires.that(
         kinds, lambda found: len(found) == 1, "one kind", because=because, do=remedy.encapsulation()
@@ -72,7 +77,7 @@ def test_all_pools_are_of_one_kind(
 
 @verifies("ENC-6")
 def test_bgp_goes_with_no_overlay(calico: CalicoObjects, requires: Readings) -> None:
-    because = "a Windows node that peers by BGP has a bridge, and no overlay beside it"
+    because = "a Windows node that peers by BGP has a bridge and no overlay"
     do = "set ipipMode and vxlanMode of the pool to Never (by operator: its encapsulation to None)"
     requires.that(calico.pools("ipipMode"), "Never", because=because, do=do)
     requires.that(calico.pools("vxlanMode"), "Never", because=because, do=do)
@@ -82,7 +87,7 @@ def test_bgp_goes_with_no_overlay(calico: CalicoObjects, requires: Readings) -> 
 def test_no_pool_has_cross_subnet_mode(
     calico: CalicoObjects, requires: Readings, remedy: Remedies
 ) -> None:
-    because = "Windows uses the overlay even to nodes of its own subnet, and Linux would not"
+    because = "Windows uses the overlay even to nodes in its own subnet, but Linux would not"
     modes = calico.pools("vxlanMode")
     right = {"Always", "Never"}
     requires.that(
@@ -93,8 +98,7 @@ def test_no_pool_has_cross_subnet_mode(
 @verifies("ENC-7")
 def test_early_releases_have_no_bgp_on_windows(calico: CalicoObjects, requires: Readings) -> None:
     because = (
-        "up to v3.17 Calico for Windows has no BGP, so that no node learns the "
-        "routes to Windows pods"
+        "up to v3.17, Calico for Windows has no BGP, so no node learns the routes to Windows pods"
     )
     supported = {"vxlan", "policy-only"}
     do = "use VXLAN with BGP disabled, or upgrade Calico"

@@ -5,9 +5,9 @@ blocks it."""
 from conformance.fixtures import OS, Addresses, Case, Expect, Overlay, Underlay, WorkerPods
 from conformance.marks import needs, verifies, windows_directions
 
-WRAPPED = "the overlay wraps packets of pods, and changes nothing inside them"
+WRAPPED = "the overlay encapsulates packets of pods and changes nothing inside them"
 OPEN = "firewalls let UDP 4789 through"
-WITHIN = "within a node no packet crosses the overlay"
+WITHIN = "packets within a node do not cross the overlay"
 
 
 @verifies("VXLAN-1", part="{client_os}->{server_os} overlay")

@@ -10,5 +10,5 @@ from conformance.marks import needs, verifies
 @needs(v3_api=True)
 def test_the_size_of_a_pools_blocks_cannot_be_changed(own_pool: OwnPool) -> None:
     own_pool.keeps_its_block_size(
-        because="nodes have their blocks of the size that the pool had when they claimed them"
+        because="each block has the size that the pool specified when the node claimed the block"
     )

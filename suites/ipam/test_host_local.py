@@ -6,8 +6,8 @@ from conformance.fixtures import CalicoObjects, Readings, WorkerPods
 from conformance.marks import verifies
 
 DO = (
-    "read the CNI configuration of the Windows node (its ipam type) and USE_POD_CIDR of calico-node-windows; releases "
-    "of today nevertheless claim a block"
+    "check the ipam type in the Windows node's CNI configuration, and USE_POD_CIDR of "
+    "calico-node-windows; current releases claim a block nevertheless"
 )
 
 
@@ -23,6 +23,7 @@ def test_every_windows_pods_address_is_of_its_nodes_pod_cidr(
 @verifies("DS-4", part="blocks")
 def test_no_block_is_a_windows_nodes(calico: CalicoObjects, requires: Readings) -> None:
     because = (
-        "a block that Calico's startup claims is announced, and leads away from where the pods are"
+        "Calico announces each block that its startup claims, and the block's route does not lead "
+        "to the pods"
     )
     requires.that(calico.blocks(), [], "none", because=because, do=DO)

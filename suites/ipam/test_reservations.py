@@ -12,7 +12,10 @@ CHECK = "run calicoctl ipam check --show-problem-ips"
 def test_the_first_three_and_the_last_address_are_reserved(
     ipam: IpamFacts, requires: Readings
 ) -> None:
-    because = "they are network, gateway, the node's own endpoint and broadcast of the HNS network"
+    because = (
+        "these are the HNS network's own address, its gateway, the host's endpoint and the "
+        "broadcast address"
+    )
     requires.that(
         ipam.reserved,
         ["first", "second", "third", "last"],
@@ -27,7 +30,8 @@ def test_nothing_is_reserved_so_in_blocks_of_other_nodes(
     ipam: IpamFacts, requires: Readings
 ) -> None:
     because = (
-        "only Windows nodes have that network: Linux nodes' blocks give all their addresses to pods"
+        "only Windows nodes have an HNS network; on Linux nodes, pods can have every address of a "
+        "block"
     )
     requires.that(ipam.reserved_elsewhere(), [], because=because, do=CHECK)
 
@@ -37,7 +41,10 @@ def test_no_windows_pod_has_an_address_that_is_kept_back(
     pods: WorkerPods, ipam: IpamFacts, requires: Readings
 ) -> None:
     pods.ensure_ready("windows-client", "windows-server")
-    because = "IPAM gives no pod an address that is reserved in its block, or was reserved when the pod came"
+    because = (
+        "IPAM gives no pod an address that its block reserves or that was reserved when the pod "
+        "came"
+    )
     requires.that(
         ipam.takings,
         "not reserved",

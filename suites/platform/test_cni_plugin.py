@@ -10,7 +10,7 @@ from conformance.marks import needs, verifies
 def test_every_windows_host_is_configured_for_the_plugin_of_its_network(
     cni_plugins: CniPlugins, requires: Readings
 ) -> None:
-    because = "the kubelet's runtime starts the plugin that the first file by name asks for"
+    because = "the container runtime starts the plugin that the alphabetically first file names"
     do = (
         "remove the files of other plugins from the CNI configuration folder of the node, "
         "and restart calico-node there"

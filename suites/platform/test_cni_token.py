@@ -10,6 +10,12 @@ from conformance.marks import needs, verifies
 def test_the_token_of_the_cni_plugin_may_have_ended(
     cni_tokens: CniTokens, known_issue: KnownIssue
 ) -> None:
-    because = "nobody renewed the token of the CNI plugin, and new pods on that node are refused as Unauthorized"
-    do = "run again once calico-node has run for 24 h; on a host: look at the exp of the token in calico-kubeconfig"
+    because = (
+        "nothing renewed the token of the CNI plugin, so new pods on that node are refused as "
+        "Unauthorized"
+    )
+    do = (
+        "run this claim again after calico-node has run for 24 h; on the host, check the exp of "
+        "the token in calico-kubeconfig"
+    )
     known_issue.may_be_read(cni_tokens.ended, on=cni_tokens.windows, because=because, do=do)

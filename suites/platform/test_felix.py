@@ -7,6 +7,4 @@ from conformance.marks import verifies
 
 @verifies("PLAT-14")
 def test_felix_runs_on_every_ready_windows_node(felix_runs: FelixRuns) -> None:
-    felix_runs.everywhere(
-        because="policies and routes of a node are programmed by its own Felix, and by nobody else"
-    )
+    felix_runs.everywhere(because="only a node's own Felix programs the node's policies and routes")

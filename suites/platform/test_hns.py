@@ -29,7 +29,7 @@ def test_no_two_pods_of_a_node_have_one_address(
     pods.ensure_ready("windows-server")
     because = "HNS delivers packets for an address to a single endpoint"
     do = (
-        "find which of the endpoints' pods is gone (kubectl get pods -o wide), and remove its "
+        "find out which endpoint's pod is gone (kubectl get pods -o wide), and remove that "
         "endpoint: Get-HnsEndpoint | Where-Object ID -eq ... | Remove-HnsEndpoint"
     )
     requires.that(
@@ -45,8 +45,8 @@ def test_every_endpoint_is_of_a_pod_and_every_pod_has_one(
     pods.ensure_ready("windows-server")
     because = "the CNI plugin makes an endpoint for each pod, and removes it with the pod"
     do = (
-        "read calico's CNI log on the node; remove endpoints that are left by Remove-HnsEndpoint, "
-        "and delete pods without an endpoint, so that new ones get theirs"
+        "read Calico's CNI log on the node; remove leftover endpoints with Remove-HnsEndpoint, "
+        "and delete pods without an endpoint so that their successors get endpoints"
     )
     requires.that(
         hns_health.endpoints_of_nobody, (), "none", on=hns_health.windows, because=because, do=do
@@ -77,7 +77,7 @@ def test_every_service_has_its_load_balancer(hns_health: HnsHealth, requires: Re
     because = "kube-proxy makes a load balancer for each port of a Service, with its ready backends"
     do = (
         "compare Get-HnsPolicyList with kubectl get endpointslices, and read kube-proxy's log on "
-        "the node; its restart makes load balancers anew"
+        "the node; a restart of kube-proxy creates the load balancers again"
     )
     requires.that(
         hns_health.services_without_balancer,

@@ -13,8 +13,8 @@ STARTED = "the CNI plugin of this node gave the pod its network"
 def test_calico_runs_on_every_windows_node(
     windows_install: WindowsInstall, requires: Readings
 ) -> None:
-    because = "the scripts install Calico as services, and the manifest as a DaemonSet"
-    do = "read Felix' log on the node; Start-Service CalicoNode, CalicoFelix"
+    because = "the scripts install Calico as services, and the manifest installs it as a DaemonSet"
+    do = "read Felix' log on the node, then run Start-Service CalicoNode, CalicoFelix"
     nodes = windows_install.windows
     requires.that(windows_install.state, "Running", on=nodes, because=because, do=do)
 
@@ -26,8 +26,8 @@ def test_the_cni_plugin_has_a_kubeconfig_that_is_valid(
 ) -> None:
     clients = pods.clients("windows")
     server = pods.servers("linux")
-    because = "without it, or with a token that has ended, pods are refused as Unauthorized"
-    do = "make the kubeconfig anew, as Calico's page about it says"
+    because = "without a kubeconfig, or with an expired token, pods are refused as Unauthorized"
+    do = "create the kubeconfig again as Calico's documentation describes"
     nodes = windows_install.windows
     requires.that(windows_install.kubeconfig, "valid", on=nodes, because=because, do=do)
     expect.matrix(Case(clients, server, tcp=8080, open=True, because=STARTED))

@@ -14,7 +14,9 @@ from conformance.fixtures import (
 from conformance.marks import manifest, verifies
 
 FRIEND = "the one rule allows this label"
-OTHERS = "no rule allows this label, and HNS enforces that, whatever data plane Linux nodes have"
+OTHERS = (
+    "no rule allows this label, and HNS enforces the policy, whatever data plane Linux nodes have"
+)
 ENDS = "each node encrypts only packets to nodes that have a key"
 
 
@@ -32,7 +34,11 @@ def test_windows_nodes_have_no_wireguard_key_and_are_reached_all_the_same(
     windows = pods.servers("windows")
     because = "only Linux nodes have WireGuard"
     requires.that(
-        not_on_windows.keys, "none", on=calico.windows, because=because, do="find out who wrote it"
+        not_on_windows.keys,
+        "none",
+        on=calico.windows,
+        because=because,
+        do="find out who wrote the key",
     )
     expect.matrix(
         Case(linux_clients, windows, tcp=8080, open=True, because=ENDS),
@@ -62,7 +68,7 @@ def test_policies_of_windows_pods_are_enforced_while_linux_nodes_run_ebpf(
     policy: Policy,
     expect: Expect,
 ) -> None:
-    because = "without eBPF on Linux nodes the test shows nothing"
+    because = "without eBPF on Linux nodes, the test proves nothing"
     requires.that(not_on_windows.ebpf(), "eBPF", because=because, do="set linuxDataplane to BPF")
     server = pods.servers("windows")
     friend = pods.clients("linux")

@@ -17,7 +17,10 @@ def test_pods_come_and_go_and_the_next_one_may_have_no_network(
     own_nodes: tuple[str, ...],
 ) -> None:
     servers = pods.servers("windows").at(*own_nodes)
-    because = "HNS may keep endpoints of pods that are gone, and make none for the pods that follow"
+    because = (
+        "HNS may keep endpoints of pods that are gone, and create no endpoints for the pods that "
+        "follow"
+    )
     pod_churn.may_leave_traces(
         servers,
         client=pods.client("linux"),
@@ -31,5 +34,5 @@ def test_pods_come_and_go_and_the_next_one_may_have_no_network(
 def test_the_cni_plugin_may_refuse_pods_that_come_at_once(
     full_node: FullNode, own_nodes: tuple[str, ...]
 ) -> None:
-    because = "Calico's CNI plugin makes the network of one pod at a time, and waits for its lock"
+    because = "Calico's CNI plugin holds a lock and creates the network of only one pod at a time"
     full_node.burst_may_be_refused(own_nodes, because=because)

@@ -10,7 +10,10 @@ STATUS = "kubectl describe tigerastatus calico-windows"
 
 @verifies("XOP-1", part="demands")
 def test_the_operator_is_given_what_it_demands(operator: OperatorFacts, requires: Readings) -> None:
-    because = "without one of these it degrades and installs nothing on Windows nodes"
+    because = (
+        "if one of these settings is missing, the operator degrades and installs nothing on "
+        "Windows nodes"
+    )
     requires.that(
         operator.demands(), "as demanded", because=because, do=f"add what is missing; {STATUS}"
     )
@@ -21,7 +24,8 @@ def test_calico_on_windows_is_available_and_ready(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = (
-        "with these the operator creates its DaemonSet, which has a ready pod on every Windows node"
+        "with these settings the operator creates its DaemonSet, which has a ready pod on every "
+        "Windows node"
     )
     right = {"Available", "all ready"}
     requires.that(
@@ -35,8 +39,8 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
 ) -> None:
     because = "Felix and node need the host and its network; confd is for BGP, install-cni for Calico's own plugin"
     do = (
-        "read calico-node-windows, and find out who changed it: the operator reverts "
-        "changes by others"
+        "read the DaemonSet calico-node-windows, and find out who changed it: the operator "
+        "reverts changes by others"
     )
     requires.that(operator.shape(), "as rendered", because=because, do=do)
 
@@ -46,8 +50,8 @@ def test_the_operator_has_laid_nothing_on_windows(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = (
-        "up to v3.26 the operator supports only Linux: Calico comes to Windows nodes "
-        "by manifest or script"
+        "up to v3.26 the operator supports only Linux; a manifest or script installs Calico on "
+        "Windows nodes"
     )
     do = "read the DaemonSet's ownerReferences"
     requires.that(operator.on_windows(), "nothing", lifted=bool, because=because, do=do)

@@ -9,7 +9,7 @@ from conformance.marks import verifies
 def test_the_vpc_plugin_is_told_to_serve_windows(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "without it the VPC resource controller gives Windows pods no addresses"
+    because = "without this setting the VPC resource controller gives Windows pods no addresses"
     do = "set enable-windows-ipam to true in ConfigMap kube-system/amazon-vpc-cni"
     requires.that(platform_objects.windows_ipam(), "true", because=because, do=do)
 
@@ -18,7 +18,7 @@ def test_the_vpc_plugin_is_told_to_serve_windows(
 def test_every_windows_node_has_addresses_to_give(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "a pod waits for an address of the VPC, and the scheduler counts them"
+    because = "every pod needs an address of the VPC, and the scheduler counts these addresses"
     do = "read the events of the node and of the VPC resource controller"
     read = platform_objects.vpc_addresses
     requires.that(
@@ -30,7 +30,7 @@ def test_every_windows_node_has_addresses_to_give(
 def test_no_windows_node_is_a_route_reflector(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "Windows' BGP router reflects no routes, so that its clients lose each other"
-    do = "take the node's routeReflectorClusterID away (calicoctl patch node)"
+    because = "Windows' BGP router reflects no routes, so its clients have no routes to each other"
+    do = "remove the node's routeReflectorClusterID (calicoctl patch node)"
     nodes = platform_objects.windows
     requires.that(platform_objects.reflector, "none", on=nodes, because=because, do=do)

@@ -31,7 +31,7 @@ def test_the_platform_is_listed_with_this_network(supported: Supported, requires
 def test_this_kubernetes_was_tested_with_this_calico(
     supported: Supported, requires: Readings
 ) -> None:
-    because = "others may work, but are not tested"
+    because = "other versions may work, but are not tested"
     do = "upgrade Calico or Kubernetes to releases that were tested together"
     requires.that(supported.kubernetes(), "listed", because=because, do=do)
 
@@ -40,8 +40,8 @@ def test_this_kubernetes_was_tested_with_this_calico(
 def test_every_windows_build_is_listed_for_this_kubernetes(
     calico: CalicoObjects, supported: Supported, requires: Readings
 ) -> None:
-    because = "this release of Kubernetes is tested with these builds of Windows only"
-    do = "use a build that the release of Kubernetes lists"
+    because = "this release of Kubernetes is tested only with these builds of Windows"
+    do = "use a build that this release of Kubernetes lists"
     nodes = calico.windows
     requires.that(supported.windows_build, "listed", on=nodes, because=because, do=do)
 
@@ -50,13 +50,13 @@ def test_every_windows_build_is_listed_for_this_kubernetes(
 def test_the_platform_is_one_that_is_not_supported(
     supported: Supported, requires: Readings
 ) -> None:
-    because = "the limitations page of this version names it as not supported"
+    because = "the limitations page of this version lists this platform as not supported"
     requires.that(supported.unsupported(), "listed", because=because, do="upgrade Calico")
 
 
 @verifies("AKS-2")
 def test_kubernetes_is_recent_enough_for_aks(calico: CalicoObjects, requires: Readings) -> None:
-    because = "AKS has Calico for Windows from Kubernetes 1.20 on"
+    because = "AKS has supported Calico for Windows since Kubernetes 1.20"
     requires.that(
         calico.kubernetes(),
         lambda v: v >= (1, 20),

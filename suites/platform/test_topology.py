@@ -19,13 +19,19 @@ def test_nodes_of_both_systems_are_ready(calico: CalicoObjects, requires: Readin
 
 @verifies("PLAT-1", part="cluster-wide pods")
 def test_cluster_wide_pods_run_on_linux(cluster_wide: ClusterWide, requires: Readings) -> None:
-    because = "Kubernetes' control plane, cluster DNS and Calico's cluster-wide parts exist for Linux only"
-    do = "give them nodeSelector kubernetes.io/os: linux, and Windows nodes the taint os=windows:NoSchedule"
+    because = (
+        "Kubernetes' control plane, cluster DNS and Calico's cluster-wide parts exist only for "
+        "Linux"
+    )
+    do = (
+        "give these pods nodeSelector kubernetes.io/os: linux, and Windows nodes the taint "
+        "os=windows:NoSchedule"
+    )
     requires.that(cluster_wide.pods(), "linux", because=because, do=do)
 
 
 @verifies("INST-3")
 def test_no_typha_pod_runs_on_windows(cluster_wide: ClusterWide, requires: Readings) -> None:
-    because = "there is no Typha for Windows: Felix on Windows asks one on a Linux node"
+    because = "there is no Typha for Windows: Felix on Windows connects to a Typha on a Linux node"
     do = "give the Deployment calico-typha nodeSelector kubernetes.io/os: linux"
     requires.that(cluster_wide.typha(), "not on Windows", lifted=bool, because=because, do=do)

@@ -5,10 +5,10 @@ to reach each other, and for the demo's policy."""
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-ENOUGH = "without the operator the documents require only these two nodes"
+ENOUGH = "without the operator, the documents require only these two nodes"
 ALLOWED = "the policy allows the label linux-client in its own namespace"
-NOT_ALLOWED = "the policy allows the label linux-client in its own namespace alone"
-NOT_SELECTED = "the policy selects windows-server only"
+NOT_ALLOWED = "the policy allows the label linux-client only in its own namespace"
+NOT_SELECTED = "the policy selects only windows-server"
 REMOVED = "without the policy everything is allowed"
 
 

@@ -11,7 +11,7 @@ UPGRADE = "install the newest cumulative update, or use Windows Server 2022"
 def test_every_windows_build_is_listed(
     calico: CalicoObjects, builds: Builds, requires: Readings
 ) -> None:
-    because = f"Calico {builds.calico} lists no other"
+    because = f"Calico {builds.calico} lists no other build"
     requires.that(calico.windows_builds(), builds.listed, builds.row, because=because, do=UPGRADE)
 
 
@@ -29,7 +29,7 @@ def test_every_windows_node_runs_a_listed_container_runtime(
 def test_every_windows_build_has_overlay_networks(
     calico: CalicoObjects, requires: Readings
 ) -> None:
-    because = "HNS of older builds has no overlay network that Calico can use"
+    because = "HNS in older builds has no overlay network that Calico can use"
     right = (17763, 0).__le__
     requires.that(
         calico.kernel, right, "17763 or later", on=calico.windows, because=because, do=UPGRADE

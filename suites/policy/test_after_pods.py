@@ -5,7 +5,7 @@ a pod with the address of a deleted pod, and to all pods of a node when the poli
 from conformance.fixtures import Case, Expect, Newcomers, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-IN = "one rule lets this client in to the servers, which are all pods with their label"
+IN = "one rule lets this client in to the servers, which are all pods with the servers' label"
 NOT_IN = "no rule lets these clients in"
 OUT = "one rule lets the servers out to this client"
 NOT_OUT = "no rule lets the servers out to these clients"
@@ -15,7 +15,7 @@ NOT_SELECTED = "no policy selects these clients"
 GUESTS = "the one rule lets guests in"
 NO_GUESTS = "these pods do not have the label of guests"
 HEIRS = (
-    "a guest was deleted, and the pod that has its address now does not have the label of guests"
+    "a guest was deleted, and the pod that now has its address does not have the label of guests"
 )
 
 
@@ -55,7 +55,7 @@ def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_pol
         new=new,
         gone=came,
     )
-    expect.removed(policy, because="without a policy both pods of each node are open to everybody")
+    expect.removed(policy, because="without a policy, both pods of each node are open to everybody")
 
 
 @manifest("policy/over-time/only_guests.yaml")

@@ -5,7 +5,7 @@ from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 ALLOWED = "the policy allows linux-client, and Felix programs its rules on the plugin's endpoints"
-NOT_ALLOWED = "the policy allows linux-client of its own namespace alone"
+NOT_ALLOWED = "the policy allows linux-client only in its own namespace"
 
 
 @verifies("CP-1", part="ingress")

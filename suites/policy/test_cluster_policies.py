@@ -6,10 +6,14 @@ from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 REMOVED = "without a policy everything is allowed"
-DENIED = "Admin denies 8081, whatever the namespace's policies say"
-ACCEPTED = "Admin accepts 8082, whatever the namespace's policies say"
-PASSED_AND_ALLOWED = "Admin passes 8083 to the namespace's policy, which allows this"
-PASSED_AND_DENIED = "Admin passes 8083 to the namespace's policy, which does not allow this"
+DENIED = "the Admin tier denies 8081, whatever the namespace's policies say"
+ACCEPTED = "the Admin tier accepts 8082, whatever the namespace's policies say"
+PASSED_AND_ALLOWED = (
+    "the Admin tier passes 8083 to the namespace's policy, which allows this client"
+)
+PASSED_AND_DENIED = (
+    "the Admin tier passes 8083 to the namespace's policy, which does not allow this client"
+)
 
 
 @manifest("policy/limits/cluster_admin.yaml")
@@ -39,8 +43,11 @@ def test_the_tier_baseline_decides_where_no_other_policy_does(
     linux = pods.clients("linux").one_per_os()
     windows = pods.clients("windows")
     servers = pods.servers("linux") + pods.servers("windows")
-    allowed = "Baseline denies no Linux client"
-    denied = "Baseline denies Windows clients, and no policy of the namespace selects the servers"
+    allowed = "the Baseline tier does not deny Linux clients"
+    denied = (
+        "the Baseline tier denies Windows clients, and no policy of the namespace selects the "
+        "servers"
+    )
     expect.change(
         policy.filled(),
         Case(linux, servers, tcp=8080, udp=8080, open=True, because=allowed),
@@ -76,10 +83,18 @@ def test_the_tier_baseline_decides_who_leaves_where_no_other_policy_does(
     clients = pods.clients("linux").one_per_os() + pods.clients("windows")
     linux = pods.servers("linux")
     windows = pods.servers("windows")
-    denied = "Baseline denies Windows servers, and no policy of the namespace is about egress"
+    denied = (
+        "the Baseline tier denies Windows servers, and no policy of the namespace applies to egress"
+    )
     expect.change(
         policy.filled(),
-        Case(clients, linux, tcp=8080, open=True, because="Baseline denies no Linux server"),
+        Case(
+            clients,
+            linux,
+            tcp=8080,
+            open=True,
+            because="the Baseline tier does not deny Linux servers",
+        ),
         Case(clients, windows, tcp=8080, open=False, because=denied),
     )
     expect.removed(policy, because=REMOVED)

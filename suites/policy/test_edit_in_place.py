@@ -7,11 +7,11 @@ from conformance.marks import manifest, needs, verifies
 LINUX = "linux server"
 WINDOWS = "windows server"
 ALLOWS = "the one rule allows everybody"
-DENIES = "the same rule was edited and denies everybody now"
+DENIES = "the same rule was edited and now denies everybody"
 LABEL = "the one rule of the servers allows this label"
 NO_LABEL = "the one rule of the servers does not allow this label"
-NEW_LABEL = "the same rule was edited and allows this label now"
-OLD_LABEL = "the same rule was edited and does not allow this label any more"
+NEW_LABEL = "the same rule was edited and now allows this label"
+OLD_LABEL = "the same rule was edited and no longer allows this label"
 REMOVED = "without a policy everything is allowed"
 
 

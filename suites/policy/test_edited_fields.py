@@ -16,14 +16,14 @@ WINDOWS = "app == 'windows-client'"
 ELSEWHERE = "conformance/team == 'elsewhere'"
 SERVERS = "app in {'linux-server', 'windows-server'}"
 NOT_SELECTED = "no policy selects this client"
-SELECTED = "the rule's selectors match these clients now"
-NO_MATCH = "the rule's selectors do not match these clients now"
-ALLOWED = "order 20 lets everybody in, and no policy before it denies this"
-DENIED = "order 10 lets nobody in, before order 20 lets everybody in"
-LEAVES = "order 10 is about egress now, and lets nobody leave"
-NO_EGRESS = "no policy that selects the servers is about egress"
-IN_THE_SET = "the set has this address, or networks around it"
-NOT_IN_THE_SET = "the set has neither these addresses nor networks around them"
+SELECTED = "the rule's selectors now match these clients"
+NO_MATCH = "the rule's selectors no longer match these clients"
+ALLOWED = "the policy of order 20 lets everybody in, and no policy before it denies these clients"
+DENIED = "the policy of order 10 lets nobody in, before the policy of order 20 lets everybody in"
+LEAVES = "the policy of order 10 now applies to egress, and lets nobody out"
+NO_EGRESS = "no policy that selects the servers applies to egress"
+IN_THE_SET = "the set has this address or a network that contains it"
+NOT_IN_THE_SET = "the set has neither these addresses nor a network that contains them"
 HAS_THE_LABEL = "the client has the label that the rule selects, as the set has"
 
 
@@ -39,13 +39,13 @@ def test_the_port_that_a_rule_behind_a_tier_names_now_is_open(
     expect.base(
         policy.filled(port="8080"),
         Case(clients, servers, tcp=8080, open=True, because="the second tier's rule opens 8080"),
-        Case(clients, servers, tcp=80, open=False, because="the second tier opens 8080 alone"),
+        Case(clients, servers, tcp=80, open=False, because="the second tier opens only 8080"),
         Case(clients, other, tcp=8080, open=True, because=NOT_SELECTED),
     )
     expect.change(
         policy.filled(port="80"),
-        Case(clients, servers, tcp=80, open=True, because="the rule's port is 80 now"),
-        Case(clients, servers, tcp=8080, open=False, because="the rule's port is 80 alone now"),
+        Case(clients, servers, tcp=80, open=True, because="the rule's port is now 80"),
+        Case(clients, servers, tcp=8080, open=False, because="the rule's only port is now 80"),
         Case(clients, other, tcp=8080, open=True, because=NOT_SELECTED),
     )
 

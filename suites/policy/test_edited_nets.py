@@ -13,9 +13,9 @@ IN = "calico: edited networks of a rule"
 OUT = "calico: edited networks of an egress rule"
 NAMED = "the rule names these addresses"
 NOT_NAMED = "the rule does not name these addresses"
-NOW = "the rule names these addresses now"
-NO_MORE = "the rule does not name these addresses any more"
-FREE = "clients may enter each other, and leave by port 8080 and by UDP"
+NOW = "the rule now names these addresses"
+NO_MORE = "the rule no longer names these addresses"
+FREE = "clients may connect to each other, and to others on port 8080 and by UDP"
 
 
 @needs(calico_policy=True)

@@ -13,9 +13,9 @@ PORT = "port"
 EGRESS = "egress"
 NAMED = "the rule allows this port"
 UNNAMED = "the rule does not allow this port"
-NOW = "the rule allows this port now, and nothing else of it was edited"
-NO_MORE = "the rule does not allow this port any more"
-DENIED = "the egress rule that allowed this port denies it now"
+NOW = "the rule now allows this port, and nothing else in the rule was edited"
+NO_MORE = "the rule no longer allows this port"
+DENIED = "the egress rule that allowed this port now denies it"
 
 
 @needs(calico_policy=True)

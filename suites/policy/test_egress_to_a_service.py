@@ -10,7 +10,7 @@ pytestmark = [needs(calico_policy=True), manifest("policy/calico/egress_to_a_ser
 LINUX = "linux client"
 WINDOWS = "windows client"
 BACKEND = "the one rule allows TCP to the Service's only backend"
-NO_BACKEND = "the one rule allows a Service of which this server is no backend"
+NO_BACKEND = "the one rule allows a Service, and this server is not a backend of this Service"
 NOT_TCP = "the one rule allows UDP to the Service's backend"
 NOT_SELECTED = "no policy selects these pods"
 REMOVED = "without a policy everything is allowed"

@@ -10,12 +10,12 @@ from conformance.marks import manifest, verifies
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-GUESTS = "these pods, or their namespace, have the guests' label now"
-NO_GUESTS = "nobody has the guests' label any more"
-AGAIN = "these pods, or their namespace, have the guests' label again"
-SELECTED = "the servers have the label that the policy selects, and it admits nobody"
+GUESTS = "these pods or their namespace now have the guests' label"
+NO_GUESTS = "no pod has the guests' label any longer"
+AGAIN = "these pods or their namespace have the guests' label again"
+SELECTED = "the servers have the label that the policy selects, and the policy admits nobody"
 NOT_SELECTED = "the policy does not select these pods"
-NO_MORE = "no pod has the selected label any more"
+NO_MORE = "no pod has the selected label any longer"
 
 
 @manifest("policy/members/guests.yaml")

@@ -10,7 +10,7 @@ from conformance.marks import manifest, verifies
 ADMITTED = "the rule for TCP 8080 admits this client"
 NOT_ADMITTED = "the rule for TCP 8080 does not admit this client"
 NOT_SELECTED = "no policy selects clients"
-LEFT_OUT = "Windows leaves out a rule on a type of ICMP, and nothing else lets this ping in"
+LEFT_OUT = "Windows leaves out a rule that matches an ICMP type, and no other rule admits this ping"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies
 
 REST = "the one rule allows the block of all addresses, and these are not among the exceptions"
-EXCEPTED = "the one rule leaves these addresses out, whether Windows enforces it or skips it"
+EXCEPTED = "the one rule excludes these addresses, whether Windows enforces or skips the rule"
 NOT_SELECTED = "no policy selects these servers"
 REMOVED = "without a policy everything is allowed"
 

@@ -7,8 +7,10 @@ from conformance.marks import either_policy_api, verifies
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-ADDRESS = "the one rule of the servers allows these clients' addresses, and pods keep theirs"
-NO_ADDRESS = "no rule of the servers has an address of these clients"
+ADDRESS = (
+    "the one rule of the servers allows these clients' addresses, and pods keep their addresses"
+)
+NO_ADDRESS = "no rule of the servers contains an address of these clients"
 
 
 @either_policy_api("ingress_by_address")

@@ -7,9 +7,9 @@ from conformance.marks import either_policy_api, verifies
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-BOTH = "the rule's namespace selector selects their namespace, and its pod selector their label"
-NOT_THE_NAMESPACE = "their label is one that the rule selects, and their namespace is not"
-NOT_THE_LABEL = "their namespace is one that the rule selects, and their label is not"
+BOTH = "the rule's selectors match both these clients' namespace and their label"
+NOT_THE_NAMESPACE = "the rule's selectors match these clients' label but not their namespace"
+NOT_THE_LABEL = "the rule's selectors match these clients' namespace but not their label"
 
 
 @either_policy_api("ingress_by_both_selectors")

@@ -8,7 +8,7 @@ from conformance.marks import about, either_policy_api, verifies
 LINUX = "linux server"
 WINDOWS = "windows server"
 NAMED = "the rules allow TCP 80 and UDP 8080 from anywhere"
-NOT_NAMED = "TCP 8080 has the protocol of the one rule and the port of the other"
+NOT_NAMED = "TCP 8080 has the protocol of one rule and the port of the other rule"
 
 
 @about("tcp", "udp")

@@ -5,8 +5,8 @@
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies
 
-NAMED = "the pods call TCP 8080 echo, and the one rule allows TCP to echo"
-NOT_NAMED = "the pods call neither TCP 80 nor UDP 8080 echo"
+NAMED = "the pods name TCP 8080 echo, and the one rule allows TCP to echo"
+NOT_NAMED = "the pods name neither TCP 80 nor UDP 8080 echo"
 
 
 @about("tcp", "udp")

@@ -11,7 +11,7 @@ from conformance.marks import about, manifest, needs, verifies
 LINUX = "linux server"
 WINDOWS = "windows server"
 LAST = "80 is the last port of a range that is open to the account of all pods"
-BETWEEN = "8080 lies between two ranges, next to each, and is open to an account that no pod has"
+BETWEEN = "8080 lies directly between two ranges, and is open only to an account that no pod has"
 
 
 @about("tcp")

@@ -7,9 +7,9 @@ from conformance.marks import manifest, verifies
 LINUX = "linux server"
 WINDOWS = "windows server"
 ALLOWS = "the first tier passes everybody, and the second tier allows everybody"
-DENIES = "the rule of the second tier was edited and denies everybody now"
+DENIES = "the rule of the second tier was edited and now denies everybody"
 NO_GUESTS = "the second tier allows guests, and nobody has the guests' label yet"
-GUESTS = "the second tier's selector matches these pods since they have the guests' label"
+GUESTS = "these pods now have the guests' label, so the second tier's selector matches them"
 NOT_SELECTED = "no policy selects clients"
 
 

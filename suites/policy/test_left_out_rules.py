@@ -23,17 +23,21 @@ NOT_READ = "the rule for 8080 does not admit this client"
 NOT_SELECTED = "no policy selects clients"
 LINUX = "Linux enforces the rules of this port, which admit this client"
 NOT_LINUX = "Linux enforces the rules of this port, which do not admit this client"
-NO_DENY = "Windows leaves out the Deny, whose match is negated, and the next rule admits everybody"
-NO_ALLOW = "Windows leaves out the Allow, whose match is negated, and nothing else admits anybody"
-NO_PASS = "Windows leaves out the Pass, whose match is negated, and the tier's end denies"
-NO_NAME = "Windows leaves out a rule with a port's name, and nothing else admits anybody"
+NO_DENY = (
+    "Windows leaves out the Deny rule, whose match is negated, and the next rule admits everybody"
+)
+NO_ALLOW = (
+    "Windows leaves out the Allow rule, whose match is negated, and no other rule admits anybody"
+)
+NO_PASS = "Windows leaves out the Pass rule, whose match is negated, and the end of the tier denies"
+NO_NAME = "Windows leaves out a rule with a port name, and no other rule admits anybody"
 NO_METHODS = (
     "Windows ignores the HTTP methods, and the rule admits this client whatever it requests"
 )
 NEXT = "Windows leaves out the rule before it, and the next rule admits this client"
 NOT_NEXT = "Windows leaves out the rule before it, and the next rule does not admit this client"
-NOBODY = "with or without the rule that Windows leaves out nothing admits this client"
-ANYBODY = "with or without the rule that Windows leaves out this client is admitted"
+NOBODY = "no rule admits this client, with or without the rule that Windows leaves out"
+ANYBODY = "this client is admitted, with or without the rule that Windows leaves out"
 
 
 @manifest("policy/limits/left_out.yaml")

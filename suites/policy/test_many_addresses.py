@@ -13,8 +13,8 @@ SIZE = 4_500
 FULL = f"address 4000 of {SIZE}"
 NEXT = f"address 4001 of {SIZE}"
 LAST = f"address {SIZE} of {SIZE}"
-IN_THE_SET = "the set of this port's rule has the client's address"
-NOT_IN_THE_SET = "the set of this port's rule has no address of these clients"
+IN_THE_SET = "the set in this port's rule contains the client's address"
+NOT_IN_THE_SET = "the set in this port's rule contains no address of these clients"
 
 
 @manifest("policy/limits/network_set.yaml")

@@ -5,7 +5,7 @@ ping."""
 from conformance.fixtures import Case, Expect, ExternalPaths, Policy, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
-NO_EXCEPTION = "a policy without rules has no exception"
+NO_EXCEPTION = "a policy without rules has no exceptions"
 
 
 @about("tcp", "udp")

@@ -21,9 +21,11 @@ NOT_READ = "the rule for 8080 does not admit this client"
 NOT_SELECTED = "no policy selects clients"
 LINUX = "Linux enforces the rule of this port, which admits this client"
 NOT_LINUX = "Linux enforces the rule of this port, which does not admit this client"
-LEFT_OUT = "Windows leaves the rule out for its negated match, and nothing else admits anybody"
-NO_NAME = "Windows leaves the rule out for its port's name, and nothing else admits anybody"
-NOBODY = "with or without the rule that Windows leaves out nothing admits this client"
+LEFT_OUT = (
+    "Windows leaves out the rule because of its negated match, and no other rule admits anybody"
+)
+NO_NAME = "Windows leaves out the rule because of its port name, and no other rule admits anybody"
+NOBODY = "no rule admits this client, with or without the rule that Windows leaves out"
 
 
 @manifest("policy/limits/kubernetes.yaml")

@@ -8,15 +8,17 @@ from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
 
-BESIDE = "this pod answers all the time while the new pods do not"
-REMOVED = "without its policy the pod is open"
+BESIDE = "this pod answers all the time, even while the new pods do not"
+REMOVED = "the pod's policy was removed, so the pod is open"
 CLOSED = (
-    "the CNI plugin denies ingress until Felix has programmed the pod, and then its policy does"
+    "the CNI plugin denies ingress until Felix has programmed the pod, and then the pod's policy "
+    "denies ingress"
 )
-OPEN = "nothing blocks egress until then"
-UNTIL_FELIX = "the plugin lets everything pass, and Felix does not know the pod yet"
+OPEN = "nothing blocks egress until Felix has programmed the pod"
+UNTIL_FELIX = "the CNI plugin lets all traffic pass, and Felix does not know the pod yet"
 NOTHING = (
-    "Felix on Linux lets nothing pass until it has programmed the pod, and then its policy denies"
+    "Felix on Linux lets nothing pass until it has programmed the pod, and then the pod's policy "
+    "denies the traffic"
 )
 
 

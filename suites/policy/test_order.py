@@ -8,10 +8,20 @@ pytestmark = [needs(calico_policy=True)]
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-ALLOWED_FIRST = "order 10 allows these clients, before order 20 denies everybody"
-DENIED_AFTER = "order 10 is not about these clients, and order 20 denies everybody"
-DENIED_FIRST = "order 10 denies these clients, before order 20 allows everybody"
-ALLOWED_AFTER = "order 10 is not about these clients, and order 20 allows everybody"
+ALLOWED_FIRST = (
+    "the policy of order 10 allows these clients, before the policy of order 20 denies everybody"
+)
+DENIED_AFTER = (
+    "the policy of order 10 does not apply to these clients, and the policy of order 20 denies "
+    "everybody"
+)
+DENIED_FIRST = (
+    "the policy of order 10 denies these clients, before the policy of order 20 allows everybody"
+)
+ALLOWED_AFTER = (
+    "the policy of order 10 does not apply to these clients, and the policy of order 20 allows "
+    "everybody"
+)
 REMOVED = "without a policy everything is allowed"
 
 

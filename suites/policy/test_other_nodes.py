@@ -5,7 +5,7 @@ pod's own."""
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-NO_RULE = "a policy without rules admits no client, and of all nodes only the pod's own"
+NO_RULE = "a policy without rules admits no client and, of all nodes, only the pod's own node"
 
 
 @verifies("POL-1", part="kubernetes: other nodes, linux server", provisional=True)

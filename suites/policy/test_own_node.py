@@ -8,7 +8,7 @@ from conformance.marks import manifest, verifies
 pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
 
 BECAUSE = (
-    "no policy applies to packets from a pod's own node, or no probe of the kubelet would pass"
+    "no policy applies to packets from a pod's own node; otherwise the kubelet's probes would fail"
 )
 
 

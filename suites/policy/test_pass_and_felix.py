@@ -4,9 +4,9 @@
 from conformance.fixtures import Case, EndingPolicy, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
-ALLOWED = "the first tier passes TCP 8080, by which the next one lets this client in"
-NOT_ALLOWED = "the first tier passes TCP 8080, by which the next one lets no other client in"
-BACK = "after those policies are deleted Felix has no reason to end, and enforces others"
+ALLOWED = "the first tier passes TCP 8080 to the next tier, which lets this client in"
+NOT_ALLOWED = "the first tier passes TCP 8080 to the next tier, which lets no other client in"
+BACK = "after those policies are deleted, Felix has no reason to exit and enforces other policies"
 
 
 @manifest("policy/limits/pass_and_highest_port.yaml")

@@ -11,10 +11,11 @@ ADMITTED = "the rule for 8080 admits this client"
 NOT_ADMITTED = "the rule for 8080 does not admit this client"
 NOT_SELECTED = "no policy selects clients"
 NOT_FOR_PODS = (
-    "an untracked policy, or one before DNAT, is not for pods, and another admits everybody"
+    "an untracked or preDNAT policy does not apply to pods, and another policy admits everybody"
 )
 FOR_PODS = (
-    "a policy on forwarded traffic is for pods too, and denies everybody before another admits"
+    "a policy on forwarded traffic also applies to pods, and denies everybody before another "
+    "policy admits them"
 )
 
 

@@ -9,14 +9,12 @@ pytestmark = [needs(calico_policy=True)]
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-STAGED = "the policy that is enforced allows everybody, and the one before it is staged"
-STAGED_GLOBAL = (
-    "the policy that is enforced allows everybody, and the global one before it is staged"
-)
+STAGED = "the enforced policy allows everybody, and the policy before it is staged"
+STAGED_GLOBAL = "the enforced policy allows everybody, and the global policy before it is staged"
 STAGED_KUBERNETES = (
-    "the policy that is enforced allows everybody, and the Kubernetes one before it is staged"
+    "the enforced policy allows everybody, and the Kubernetes policy before it is staged"
 )
-NOT_SELECTED = "no policy selects this client, staged or not"
+NOT_SELECTED = "no policy, staged or enforced, selects this client"
 
 
 @manifest("policy/calico/staged_deny.yaml")

@@ -14,4 +14,4 @@ pytestmark = [needs(linux=1, windows=1, v3_api=True)]
 
 @each_story()
 def test_policies_are_in_force_after_each_event_of_a_story(story: InStory) -> None:
-    story.holds(because="the oracle of policies says so")
+    story.holds(because="the policies in force imply this result")

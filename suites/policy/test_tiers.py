@@ -12,13 +12,13 @@ PASSED_AND_NOT_ALLOWED = (
 )
 DENIED = "the first tier denies these clients, whatever the default tier allows"
 PORT_AND_CLIENT = "the first tier passes TCP 8080 to a tier that allows these clients any port"
-PORT_ALONE = "the first tier passes TCP 8080 to a tier that allows others TCP 80 alone"
+PORT_ALONE = "the first tier passes TCP 8080 to a tier that allows other clients only TCP 80"
 NOT_THE_PORT = "the first tier does not pass TCP 80, which the next tier allows"
-NOTHING_AFTER = "on Windows, Pass in the last tier blocks, and nothing comes after it"
+NOTHING_AFTER = "on Windows, Pass in the last tier denies, since no tier follows"
 NOT_SELECTED = "no policy selects these pods"
 TIERS_RULE = "a rule of the tier allows this client"
-PASSES = "the tier passes what its rule does not allow, and nothing denies it"
-DENIES = "the tier denies now what its rule does not allow"
+PASSES = "the tier passes traffic that its rule does not allow, and nothing denies this traffic"
+DENIES = "the tier now denies traffic that its rule does not allow"
 REMOVED = "without a policy everything is allowed"
 
 

@@ -4,9 +4,9 @@
 from conformance.fixtures import Case, Expect, Policy, Services, UnreadyServers, WorkerPods
 from conformance.marks import manifest, verifies
 
-UNREADY = "EndpointSlices have every backend, and the rule does not require that backends are ready"
+UNREADY = "EndpointSlices contain every backend, and the rule does not require backends to be ready"
 READY = "the rule allows this backend of the Service"
-NO_BACKEND = "the one rule allows the Service's backends alone"
+NO_BACKEND = "the one rule allows only the Service's backends"
 
 
 @manifest("policy/limits/egress_to_a_service.yaml")

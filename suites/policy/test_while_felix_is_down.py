@@ -21,9 +21,9 @@ from conformance.marks import each_os, manifest, needs, other, verifies
 IN = "one rule lets this client in"
 NOT_IN = "no rule lets these pods in"
 OUT = "one rule lets these pods out to this client"
-NOT_OUT = "no rule lets these pods out to others"
+NOT_OUT = "no rule lets these pods out to other pods"
 NOT_SELECTED = "no policy selects these pods"
-STAYS = "what Felix has programmed stays in its node's data plane without it"
+STAYS = "the rules that Felix has programmed stay in the node's data plane while Felix is down"
 
 
 @each_os("os")

@@ -21,10 +21,10 @@ from conformance.marks import each_os, manifest, needs, other, verifies
 IN = "one rule lets this client in"
 NOT_IN = "no rule lets these pods in"
 OUT = "one rule lets these pods out to this client"
-NOT_OUT = "no rule lets these pods out to others"
+NOT_OUT = "no rule lets these pods out to other pods"
 NOT_SELECTED = "no policy selects these pods"
-STAYS = "kube-proxy programs Services, and no policy"
-BACK = "kube-proxy has programmed its node's Services anew"
+STAYS = "kube-proxy programs Services, not policies"
+BACK = "kube-proxy has programmed its node's Services again"
 
 
 @each_os("os")

@@ -30,6 +30,12 @@ def test_friends_of_any_namespace_enter_each_pod_of_the_selected_one(
         Case(allowed_here, servers, tcp=8080, open=True, because=LABEL),
         Case(allowed_there, servers, tcp=8080, open=True, because=LABEL),
         Case(others + servers, servers, tcp=8080, open=False, because=NO_LABEL),
-        Case(others + servers, not_selected, tcp=8080, open=True, because="no policy selects them"),
+        Case(
+            others + servers,
+            not_selected,
+            tcp=8080,
+            open=True,
+            because="no policy selects these pods",
+        ),
     )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -14,9 +14,9 @@ pytestmark = [needs(linux=1, windows=1, v3_api=True)]
 
 @each_world()
 def test_policies_of_a_world_open_and_close_what_they_say(world: InWorld) -> None:
-    world.holds(because="the oracle of policies says so")
+    world.holds(because="the policies in force imply this result")
 
 
 @each_world(edits=True)
 def test_an_edit_of_a_world_opens_and_closes_what_it_says(world: InWorld) -> None:
-    world.holds(because="the oracle of policies says so")
+    world.holds(because="the policies in force imply this result")

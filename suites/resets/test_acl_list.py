@@ -7,8 +7,8 @@ from conformance.marks import manifest, verifies
 
 STREAMS = "the policy allows port 9000, which streams use, to everybody"
 NOT_IN = "the policy allows port 9000 to everybody, and other ports to a label that no pod has"
-IN = "the policy allows all ports to this client's label since it was updated"
-UPDATED = "the policy allows the streams before and after"
+IN = "the policy was updated and now allows all ports to this client's label"
+UPDATED = "the policy allows the streams before and after the update"
 REPLACED = "Felix replaces an endpoint's ACL list as a whole"
 
 

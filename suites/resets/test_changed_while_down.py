@@ -6,8 +6,10 @@ from conformance.marks import each_os, manifest, other, verifies
 
 pytestmark = [manifest("policy/kubernetes/ingress_by_selector.yaml")]
 
-ALLOWED = "the one rule lets this client enter, and Felix is there to see it change"
-NOT_ALLOWED = "the one rule does not let these clients enter, and Felix is there to see it change"
+ALLOWED = "the one rule lets this client in, and Felix is running while the rule changes"
+NOT_ALLOWED = (
+    "the one rule does not let these clients in, and Felix is running while the rule changes"
+)
 CHANGED = (
     "Felix is ready only after it has programmed every policy, including changes while it was down"
 )

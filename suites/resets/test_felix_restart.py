@@ -14,8 +14,8 @@ from conformance.fixtures import (
 from conformance.marks import manifest, verifies
 
 STREAMS = "the policy allows port 9000, which streams use, to everybody"
-NOT_IN = "the policy allows port 9000 alone"
-RESTARTED = "a new Felix gives HNS everything anew, whatever the old one gave"
+NOT_IN = "the policy allows only port 9000"
+RESTARTED = "a new Felix sends all rules to HNS again, whatever the old Felix sent"
 
 
 @manifest("policy/resets/restart.yaml")

@@ -5,10 +5,10 @@ can reset them."""
 from conformance.fixtures import Case, ConnectionsDuringChange, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, verifies
 
-STREAMS = "the policy selects bystanders alone"
+STREAMS = "the policy selects only the bystanders"
 NOBODY = "the bystanders' policy admits a label that no pod has"
-IN = "the bystanders' policy admits this client since it was updated, after the labels"
-IRRELEVANT = "no policy selects by this key; the bystander's policy is another change, after it"
+IN = "the bystanders' policy was updated after the labels and now admits this client"
+IRRELEVANT = "no policy selects by this label; the bystanders' policy was changed only afterwards"
 
 
 @manifest("policy/resets/bystander.yaml")
@@ -32,7 +32,7 @@ def test_a_stream_survives_an_irrelevant_label_change(
         Case(client, bystanders, tcp=8080, open=False, because=NOBODY),
         Case(client, server, tcp=9000, open=True, because=STREAMS),
     )
-    connections.quiet(because="from now on the policy's lists cannot be the reason for losses")
+    connections.quiet(because="from now on, the policy's ACL lists cannot be the reason for losses")
     relabel.add_irrelevant_label(*clients, *servers)
     policy.apply(into=there, bystander=bystanders, home=pods.namespace, guest="linux-client")
     connections.survive(

@@ -7,11 +7,15 @@ from conformance.fixtures import Case, ConnectionsDuringChange, Policy, Relabel,
 from conformance.marks import manifest, verifies
 
 STREAMS = "the policy allows port 9000, which streams use, to everybody"
-NOT_IN = "the policy allows port 9000 to everybody, and other ports to guests: nobody is one yet"
-IN = "the policy allows all ports to guests, and this client has their label now"
-NOT_OUT = "the policy lets its pods call port 9000, and other ports of guests: nobody is one yet"
-OUT = "the policy lets its pods call all ports of guests, and this server has their label now"
-COMES = "the policy is not touched; a pod that one of its rules selects comes"
+NOT_IN = (
+    "the policy allows port 9000 to everybody and other ports to guests, and no pod is a guest yet"
+)
+IN = "the policy allows all ports to guests, and this client now has the guests' label"
+NOT_OUT = (
+    "the policy lets its pods call port 9000 and other ports of guests, and no pod is a guest yet"
+)
+OUT = "the policy lets its pods call all ports of guests, and this server now has the guests' label"
+COMES = "the policy is not changed; only a pod that one of its rules selects is added"
 
 
 @manifest("policy/resets/membership-ingress.yaml")

@@ -6,10 +6,12 @@ from conformance.marks import manifest, verifies
 
 STREAMS = "the policy allows port 9000, which streams use, to everybody"
 NOT_IN = "the policy allows port 9000 to everybody, and other ports to a label that no pod has"
-IN = "the policy allows all ports to this client's label since it was updated"
+IN = "the policy was updated and now allows all ports to this client's label"
 NOT_OUT = "the policy lets its pods call port 9000, and other ports of a label that no pod has"
-OUT = "the policy lets its pods call all ports of this server's label since it was updated"
-UPDATED = "the policy allows the streams before and after; only its rules about others are updated"
+OUT = "the policy was updated and now lets its pods call all ports of this server's label"
+UPDATED = (
+    "the policy allows the streams before and after; only its rules about other pods are updated"
+)
 
 
 @manifest("policy/resets/ingress.yaml")

@@ -11,8 +11,8 @@ pytestmark = [
 ]
 
 ALL = "kube-proxy of the client's node spreads connections over all ready backends"
-GONE = "kube-proxy of the client's node forgets a backend that goes"
-CAME = "kube-proxy of the client's node uses a backend that comes"
+GONE = "kube-proxy of the client's node no longer uses a backend that is gone"
+CAME = "kube-proxy of the client's node uses a backend that was added"
 
 
 @begins_early()

@@ -18,6 +18,6 @@ def test_ping_of_a_windows_pod_ends_at_the_cluster(
         windows, linux, because="the target answers TCP from Windows, and ping from Linux"
     )
     within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
-    external.ping(within, because="within the cluster ping of Windows pods is supported")
+    external.ping(within, because="within the cluster, ping of Windows pods is supported")
     because = "Windows' outbound NAT translates TCP and UDP only, so no reply returns"
     external.do_not_ping(windows, beside=linux, because=because)

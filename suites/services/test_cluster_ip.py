@@ -6,7 +6,7 @@ from conformance.marks import about, directions, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 
-BECAUSE = "kube-proxy of the client's node sends it on to the backend"
+BECAUSE = "kube-proxy of the client's node forwards this traffic to the backend"
 
 
 @about("clusterip", "tcp")

@@ -6,7 +6,10 @@ from conformance.fixtures import OS, Backends, Case, Expect, Services, WorkerPod
 from conformance.marks import about, each_os, needs, verifies
 
 FIRST = "kube-proxy of the client's node leads to the Service's only backend"
-GONE = "kube-proxy forgets flows of datagrams to a backend that goes, and leads them to the new one"
+GONE = (
+    "kube-proxy removes UDP flows to a backend that is gone, and leads the datagrams to the new "
+    "backend"
+)
 
 
 @about("clusterip", "udp")

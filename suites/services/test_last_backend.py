@@ -21,6 +21,6 @@ def test_a_service_leads_to_its_backends_again_once_they_are_back(
     (front,) = passing_services.come(servers)
     expect.matrix(Case(clients, front, open=True, because="the Service has backends"))
     passing_services.lose_backends(servers)
-    backends.none(clients, front, because="the Service selects no pod any more")
+    backends.none(clients, front, because="the Service no longer selects any pod")
     passing_services.come(servers)
     expect.matrix(Case(clients, front, open=True, because="the Service has the same pods again"))

@@ -14,5 +14,5 @@ def test_each_of_300_services_leads_to_its_backends(
 ) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     fronts = passing_services.come(*[pods.servers("linux")] * 300)
-    because = "kube-proxy of each node programs all Services, independent of their number"
+    because = "kube-proxy of each node programs all Services, whatever their number"
     expect.matrix(Case(clients, fronts, open=True, because=because))

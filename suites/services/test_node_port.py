@@ -7,9 +7,9 @@ from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("services/node-port.yaml")]
 
-SENT_ON = "kube-proxy of a Linux node forwards it to the backend, on any node"
-FIREWALL = "a firewall may close them, for all backends alike"
-OWN_BACKEND = "kube-proxy of that node has a backend of its own"
+SENT_ON = "kube-proxy of a Linux node forwards this traffic to a backend on any node"
+FIREWALL = "a firewall may close NodePorts, whatever their backends"
+OWN_BACKEND = "the called node has a backend of the Service"
 NO_BACKEND = "Windows nodes without a backend are known not to forward NodePorts"
 
 

@@ -6,8 +6,10 @@ from conformance.marks import about, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 
-LET_BACK = "under direct server return Calico lets a Windows pod's traffic come back to itself"
-TRANSLATED = "kube-proxy on Linux translates the source of what comes back to the pod that sent it"
+LET_BACK = "with direct server return, Calico lets a Windows pod's traffic return to the pod itself"
+TRANSLATED = (
+    "kube-proxy on Linux translates the source of traffic that returns to the pod that sent it"
+)
 
 
 @about("clusterip")

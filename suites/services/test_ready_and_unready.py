@@ -12,9 +12,9 @@ from conformance.fixtures import (
 )
 from conformance.marks import about, each_os, manifest, verifies
 
-NOT_READY_TOO = "the Service publishes addresses of pods that are not ready, too"
+NOT_READY_TOO = "the Service also publishes the addresses of pods that are not ready"
 READY = "the pod is ready"
-UNREADY = "the pod is not ready any more"
+UNREADY = "the pod is no longer ready"
 AGAIN = "the pod is ready again"
 
 

@@ -6,10 +6,10 @@ from conformance.fixtures import OS, Backends, PassingServices, Services, Worker
 from conformance.marks import about, each_os, manifest, needs, verifies
 
 BOTH = "both Services have the same backends"
-MOVED = "the other Service got another port, and this one has its backends still"
-TURNED = "only the target port of the other Service was edited: its backends answer at that port"
-AGAIN = "another Service has the name of the Service that is gone"
-GONE = "the other Service is gone, and this one has its backends still"
+MOVED = "the other Service got another port, and this Service still has its backends"
+TURNED = "only the other Service's target port was edited, and its backends answer on that port"
+AGAIN = "a new Service has the name of the deleted Service"
+GONE = "the other Service is gone, and this Service still has its backends"
 
 
 @about("clusterip")

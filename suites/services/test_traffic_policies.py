@@ -14,10 +14,13 @@ from conformance.fixtures import (
 )
 from conformance.marks import about, each_os, manifest, verifies
 
-OWN = "internalTrafficPolicy Local leads to backends of the client's own node"
+OWN = "internalTrafficPolicy Local leads only to backends on the client's own node"
 NOBODY = "internalTrafficPolicy Local leads nowhere from a node without a backend"
 ANYWHERE = "externalTrafficPolicy Local does not apply to clients that connect to the ClusterIP"
-KEPT = "externalTrafficPolicy Local keeps the client's address, and leads to the called node alone"
+KEPT = (
+    "externalTrafficPolicy Local keeps the client's address, and leads only to backends on the "
+    "called node"
+)
 NOWHERE = "externalTrafficPolicy Local leads nowhere from a node without a backend"
 
 

@@ -5,7 +5,7 @@ from conformance.fixtures import OS, Backends, OwnBackends, WorkerPods
 from conformance.marks import about, each_os, manifest, verifies
 
 NAMED = "the EndpointSlice names these pods"
-OTHERS = "the EndpointSlice names another pod now"
+OTHERS = "the EndpointSlice now names another pod"
 
 
 @about("clusterip")

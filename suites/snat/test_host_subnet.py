@@ -11,7 +11,10 @@ from conformance.marks import needs, verifies
 def test_a_server_on_a_node_sees_the_node_of_a_windows_pod(
     pods: WorkerPods, host_subnet: HostSubnet, calico: CalicoObjects
 ) -> None:
-    because = "Calico's plugin excludes services and pools from natOutgoing on Windows, and not the nodes' subnet"
+    because = (
+        "on Windows, Calico's plugin excludes Services and pools from natOutgoing, but not the "
+        "nodes' subnet"
+    )
     node = [pods.node()]
     natted = calico.pools("natOutgoing")
     windows = pods.clients("windows").to(node)

@@ -12,7 +12,8 @@ ADMITTED = "the policy admits this client"
 NOT_ADMITTED = "the policy does not admit these clients"
 OPEN = "no policy is in force yet"
 UNGUARDED = (
-    "kube-proxy gives it the address of the backend's node, which Felix lets in before all policies"
+    "kube-proxy changes the client's address to that of the backend's node, which Felix admits "
+    "before all policies"
 )
 
 

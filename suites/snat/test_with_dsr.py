@@ -30,11 +30,13 @@ def test_a_policy_knows_the_client_by_cluster_ip(
     stranger = pods.client("linux")
     through = source(pod_pairs, stranger)
     through.is_kept(
-        because="with direct server return kube-proxy does not change the source address "
-        "of its node's pods"
+        because=(
+            "with direct server return, kube-proxy does not change the source address of its "
+            "node's pods"
+        )
     )
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_everywhere(
-        because="the policy selects the client, which connects with its own address either way"
+        because="the policy selects the client, which connects from its own address either way"
     )
     expect.removed(policy, because=REMOVED)

@@ -11,9 +11,14 @@ from conformance.marks import manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml"), places()]
 
-REWRITTEN = "kube-proxy without direct server return replaces the source address of its node's pods"
+REWRITTEN = (
+    "without direct server return, kube-proxy replaces the source address of its node's pods"
+)
 REMOVED = "without the policy everybody is let in again"
-UNSEEN = "the policy selects the client, and by ClusterIP the client connects with another address"
+UNSEEN = (
+    "the policy selects the client, but through the ClusterIP the client connects from another "
+    "address"
+)
 
 
 @verifies("SVC-1", part="windows pod, server on {place}")
@@ -67,7 +72,7 @@ def test_eks_comes_without_dsr(
     pod_pairs = pods.placed_around(windows_nodes.all(), place)
     stranger = pods.client("linux")
     through = source(pod_pairs, stranger)
-    through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
+    through.is_rewritten(because=f"EKS does not configure direct server return: {REWRITTEN}")
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
     expect.removed(policy, because=REMOVED)

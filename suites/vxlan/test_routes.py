@@ -7,13 +7,13 @@ from conformance.marks import needs, verifies
 
 DO = (
     "compare 'ip route', 'bridge fdb' and 'ip neigh' of the Linux node with the Windows node's projectcalico.org "
-    "annotations; restart calico-node on the Linux node; only if the annotations are wrong, calico-node-windows "
-    "(resets its pods' connections)"
+    "annotations; restart calico-node on the Linux node; only if the annotations are wrong, restart "
+    "calico-node-windows (which resets its pods' connections)"
 )
 ON_WINDOWS = (
     "compare the RemoteSubnetRoute policies of the Windows node's HNS network Calico with the other node's "
-    "projectcalico.org annotations; restart calico-node on the other node if its annotations are wrong, or else "
-    "calico-node-windows (resets its pods' connections)"
+    "projectcalico.org annotations; if the annotations are wrong, restart calico-node on the other node; otherwise "
+    "restart calico-node-windows (which resets its pods' connections)"
 )
 
 
@@ -22,7 +22,8 @@ def test_every_windows_node_announces_the_tunnel_of_its_block(
     vxlan: VxlanFacts, requires: Readings
 ) -> None:
     because = (
-        "the second address of a Windows node's block is its gateway, and the end of its tunnel"
+        "the second address of a Windows node's block is the block's gateway and the node's "
+        "tunnel address"
     )
     requires.that(vxlan.tunnels(), "second address of its block", because=because, do=DO)
 
@@ -63,6 +64,9 @@ def test_every_linux_node_has_the_configured_vni(
 def test_every_windows_node_has_a_route_to_every_block(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
-    because = "Felix on Windows gives the HNS network a RemoteSubnetRoute for every block, to the node that it is on"
+    because = (
+        "Felix on Windows gives the HNS network a RemoteSubnetRoute for every block, which leads "
+        "to the block's node"
+    )
     windows = pods.ensure_ready("windows-server")
     requires.that(vxlan.remote_subnets, "as announced", on=windows, because=because, do=ON_WINDOWS)

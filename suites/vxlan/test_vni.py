@@ -33,10 +33,13 @@ def test_every_windows_network_has_the_configured_vni(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
     networked = pods.ensure_ready("windows-server")
-    because = "a network keeps the VNI that it was made with, and nodes understand only their own"
+    because = (
+        "an HNS network keeps the VNI with which it was created, and nodes accept only their own "
+        "VNI"
+    )
     do = (
-        "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10); then "
-        "restart kube-proxy on the node if Services stay dead"
+        "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon the node (VXLAN-10); "
+        "then restart kube-proxy on the node if Services do not work"
     )
     requires.that(vxlan.vsid, "the configured VNI", on=networked, because=because, do=do)
 
@@ -52,14 +55,19 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
 ) -> None:
     vni.prepare(because="all nodes have one VNI")
     overlay_change.cross_subnet(
-        because="Linux sends without the tunnel, which a Windows network does not support"
+        because=(
+            "Linux sends these packets without the tunnel, which a Windows network does not support"
+        )
     )
     overlay_change.another_port(because="Windows sends to UDP 4789 and listens there")
     overlay_change.large_vni(because="Windows sends with the lower 16 bits of the VNI")
-    overlay_change.small_vni(because="Windows makes no network with a VNI below 4096")
-    vni.deliver(because="Windows is told the new VNI, and a new pod is networked")
+    overlay_change.small_vni(because="Windows creates no network with a VNI below 4096")
+    vni.deliver(because="Windows has received the new VNI, and a new pod gets its network")
     vni.stays_behind(
-        because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends"
+        because=(
+            "Windows' network keeps its VNI while Linux uses the new VNI, so each drops the "
+            "other's packets"
+        )
     )
     overlay_change.end()
 
@@ -68,9 +76,12 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
 @needs(v3_api=True, host_network=True)
 def test_the_documented_procedure_gives_windows_the_new_vni(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
-    vni.deliver(because="Windows is told the new VNI, which its network does not take")
-    vni.follow_the_procedure(
-        because="the node was drained, its network removed, Calico restarted, and pods "
-        "admitted again"
+    vni.deliver(
+        because="Windows has received the new VNI, but its existing network keeps the old VNI"
     )
-    vni.heals(because="the network of the next pod is created with the present VNI")
+    vni.follow_the_procedure(
+        because=(
+            "the node was drained, its network removed, Calico restarted, and the node uncordoned"
+        )
+    )
+    vni.heals(because="the network of the next pod is created with the current VNI")

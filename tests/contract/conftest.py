@@ -93,7 +93,7 @@ class Conversation:
         while not self.lines:
             assert select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[
                 0
-            ], "it wrote nothing"
+            ], f"the program wrote no line within {within} s"
             data = os.read(self.process.stdout.fileno(), 1 << 20)
             assert data, f"the program ended: {self.rest!r}"
             *self.lines, self.rest = (self.rest + data).split(b"\n")
@@ -116,7 +116,7 @@ class Conversation:
 
     def check(self, document: dict[str, Any]) -> None:
         """Check the properties that every line has."""
-        assert document["up_ms"] >= self.up, f"up_ms went back: {document}"
+        assert document["up_ms"] >= self.up, f"up_ms decreased: {document}"
         self.up = document["up_ms"]
         if document["type"] == "result":  # a stream agent's
             return
@@ -127,7 +127,7 @@ class Conversation:
         if document["type"] == "results":
             left = document["left"] + len(document["results"])
             assert self.left.get(document["batch"], left) == left, (
-                f"left does not count down: {document}"
+                f"left does not decrease by the number of results: {document}"
             )
             assert document["results"] or document["left"] == 0
             self.left[document["batch"]] = document["left"]

@@ -16,30 +16,32 @@ SAYS = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("detection", "with -m detection")
+    group = parser.getgroup("detection", "detection rows (with -m detection)")
     group.addoption(
         "--detection-claim",
         metavar="ID",
         default="",
-        help="the rows that run this claim, it alone in each",
+        help="run only the rows that include this claim, and only this claim in each row",
     )
-    group.addoption("--detection-whole", action="store_true", help="every claim on each row's lab")
+    group.addoption(
+        "--detection-whole", action="store_true", help="run every claim on each row's lab"
+    )
     group.addoption(
         "--detection-labs", type=int, metavar="N", default=0,
-        help="at most N rows: those that the change since its base concerns, others by the id of the commit",
+        help="run at most N rows: those that the change since its base concerns, others by the commit's id",
     )  # fmt: skip
     group.addoption(
         "--detection-minutes",
         type=float,
         metavar="M",
         default=0.0,
-        help="begin no row when M minutes have passed",
+        help="begin no further row after M minutes",
     )
     group.addoption(
         "--detection-outcomes",
         metavar="FILE",
         default="",
-        help="append each row's verdicts, for tests.detection.compare",
+        help="append each row's verdicts to this file, for tests.detection.compare",
     )
 
 
@@ -63,7 +65,7 @@ def _rows(config: pytest.Config, table: Table) -> list[Row]:
     claim, labs = config.getoption("--detection-claim"), config.getoption("--detection-labs")
     if claim and claim not in table.clean:
         raise pytest.UsageError(
-            f"--detection-claim={claim}: no claim of tests/detection/rows; its clean verdict is missing"
+            f"--detection-claim={claim}: no file in tests/detection/rows has a clean verdict of this claim"
         )
     rows = table.concerning(claim) if claim else list(table.rows)
     if config.getoption("--detection-whole"):
@@ -74,7 +76,11 @@ def _rows(config: pytest.Config, table: Table) -> list[Row]:
     left_out = ", ".join(row.name for row in choosing.left_out)
     config.stash[SAYS] += [
         choosing.says,
-        *([f"detection: concerned and left out: {left_out}"] if left_out else []),
+        *(
+            [f"detection: rows left out although the change concerns them: {left_out}"]
+            if left_out
+            else []
+        ),
     ]
     return list(choosing.rows)
 
@@ -101,9 +107,9 @@ def in_time(request: pytest.FixtureRequest, begun: float) -> None:
     again = getattr(request.node, "execution_count", 1) > 1  # the count of --reruns
     if minutes and not again and time.monotonic() - begun > minutes * 60:
         request.config.stash[SAYS].append(
-            f"detection: left out after {minutes:g} minutes: {request.node.name}"
+            f"detection: row left out, since {minutes:g} minutes have passed: {request.node.name}"
         )
-        pytest.skip(f"{minutes:g} minutes are over")
+        pytest.skip(f"the limit of {minutes:g} minutes has passed")
 
 
 def pytest_terminal_summary(

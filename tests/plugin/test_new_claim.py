@@ -139,12 +139,15 @@ def test_the_claim_is_not_run_and_says_why(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["ID=IPAM-15"], "IPAM-15 is in ipam.yaml already, and has a test"),
-        (["ID=IPAM-17"], "claims are numbered without gaps: the next of IPAM is IPAM-16"),
-        (["ID=ipam-14"], "'ipam-14' is no id of a claim"),
-        (["ID=NEW-1"], "no claim begins with NEW- yet: name an area, bgp, cloud, connectivity"),
+        (["ID=IPAM-15"], "IPAM-15 is already in ipam.yaml, and has a test"),
+        (["ID=IPAM-17"], "the next IPAM claim is IPAM-16"),
+        (["ID=ipam-14"], "'ipam-14' is not a claim's id"),
+        (
+            ["ID=NEW-1"],
+            "no claim begins with NEW- yet: name its area with --area, one of bgp, cloud, ",
+        ),
         (["ID=NEW-1", "AREA=tags"], "there is no area tags"),
-        (["ID=IPAM-16", "AREA=bgp"], "claims IPAM are in ipam.yaml, not in bgp.yaml"),
+        (["ID=IPAM-16", "AREA=bgp"], "IPAM claims are in ipam.yaml, not in bgp.yaml"),
     ],
 )
 def test_what_cannot_be_begun_is_refused_and_changes_nothing(

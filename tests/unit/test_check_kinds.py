@@ -41,7 +41,7 @@ def test_an_unknown_profile_is_refused_before_anything_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert check_kinds.main(["smal"]) == 4
-    assert capsys.readouterr().out.startswith("unknown profile smal: there are ")
+    assert capsys.readouterr().out.startswith("unknown profiles: smal; the profiles are ")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_an_unknown_profile_is_refused_before_anything_runs(
         (ended({"CONN-1": "CONFIRMED"}), []),
         (ended({"CONN-1": "NOT_RUN"}), ["CONN-1 NOT_RUN (expected CONFIRMED)"]),
         (ended({"NEW-1": "UNMET"}), []),
-        (ended({"NEW-1": "VIOLATED"}, 1), ["NEW-1 VIOLATED", "exit code (expected 0)"]),
+        (ended({"NEW-1": "VIOLATED"}, 1), ["NEW-1 VIOLATED", "exit 1 (expected 0)"]),
         (ended({}, 7), ["no report"]),
     ],
     ids=["as-expected", "not-run", "unknown-to-the-rows", "violated", "no-report"],

@@ -49,7 +49,7 @@ def test_a_test_that_passes_alone_is_named_and_fails_no_build(run: Run, tmp_path
     assert status == 0
     assert "1 failed" in output, "the first failure is printed"
     assert output.splitlines()[-1] == (
-        "UNSTABLE: passed only alone: tests/lab/test_made.py::test_late"
+        "UNSTABLE: passed only when run alone: tests/lab/test_made.py::test_late"
     )
 
 

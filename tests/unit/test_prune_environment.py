@@ -67,7 +67,8 @@ def test_a_foreign_package_goes_and_those_of_each_lock_and_the_project_stay(
         "setuptools==1\n"
     )
     assert (
-        prune(environment, lock, dev) == "removed, since no lock names it: dropped-one, planted\n"
+        prune(environment, lock, dev)
+        == "removing packages that no lock file names: dropped-one, planted\n"
     )
     left = {path.name for path in site.glob("*.dist-info")}
     assert {"kept_one-1.0.dist-info", "of_dev-1.0.dist-info"} <= left

@@ -87,7 +87,9 @@ def test_a_command_of_the_lab_is_one_line_that_installs_its_packages(
     done = run(without_lab, "-m", "hybridlab", *command)
     assert done.returncode == 7
     (line,) = done.stderr.splitlines()
-    assert line.startswith("hybridlab: the lab's packages are not installed (aiohttp, dnslib, ")
+    assert line.startswith(
+        "hybridlab: Python packages of the lab are not installed (aiohttp, dnslib, "
+    )
     assert re.search(
         r": (make suite|\S+ -m pip install '\S+\[lab\]'); with --kubeconfig=FILE ", line
     )
@@ -96,7 +98,7 @@ def test_a_command_of_the_lab_is_one_line_that_installs_its_packages(
 def test_without_an_installation_make_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(machine, "SUITE", "never-installed")
-    assert "): make suite; " in machine.missing_packages()
+    assert "install them with: make suite; " in machine.missing_packages()
 
 
 def test_a_run_without_a_cluster_ends_with_seven_and_the_line_that_installs_the_lab(
@@ -106,5 +108,5 @@ def test_a_run_without_a_cluster_ends_with_seven_and_the_line_that_installs_the_
     done = run(without_lab, "-m", "pytest", *options)
     assert done.returncode == 7, done.stdout
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
-    assert "the lab's packages are not installed (aiohttp" in line
+    assert "Python packages of the lab are not installed (aiohttp" in line
     assert "[lab]'" in line or "make suite" in line

@@ -24,7 +24,7 @@ def test_a_python_without_the_suites_packages_is_told_which_command_makes_one_wi
         runpy.run_path(str(ROOT / "conftest.py"))
     assert ended.value.code == 4
     (line,) = capsys.readouterr().err.splitlines()
-    assert "lacks the suite's packages (tenacity): make suite && . .venv/bin/activate" in line
+    assert "lacks packages that the suite needs (tenacity); install them: make suite" in line
     command = line.partition("make ")[2].partition(" ")[0]
     assert f"\n{command}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
 

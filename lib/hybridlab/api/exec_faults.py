@@ -21,13 +21,13 @@ KINDS: Final = {
     "half-output": "the first half of each piece of output arrives, then the exit status",
     "hang": "the command is not started; the output of commands that already run is lost",
     "cut": "the connection is cut at the next output",
-    "missing-binary": "the runtime reports that there is no such program",
+    "missing-binary": "the runtime reports that the requested program does not exist",
     "wrong-binary": "another program runs instead of the requested program",
-    "dial-fails": "after the upgrade the API server reports that it does not reach the kubelet",
+    "dial-fails": "after the upgrade the API server reports that it cannot reach the kubelet",
     "start-times-out": "the runtime reports that it could not start the command in time",
     "slow": "the command starts late",
     "other-words": "certain words in the command's output are replaced",
-    "killed": "the command is killed as soon as it runs, or gets input",
+    "killed": "the command is killed as soon as it runs or receives input",
 }
 
 
@@ -109,11 +109,13 @@ class ExecFaults:
         """Apply a fault from now on.  Raise ValueError for an unknown kind, and if another fault
         may affect the same execs."""
         if fault.kind not in KINDS:
-            raise ValueError(f"there is no exec fault {fault.kind!r}; there are {', '.join(KINDS)}")
+            raise ValueError(
+                f"there is no exec fault {fault.kind!r}; the exec faults are {', '.join(KINDS)}"
+            )
         for other in self._faults.values():
             if other.scope.meets(fault.scope):
                 raise ValueError(
-                    f"exec is already made to fail: {other.kind} ({other.scope}); heal that first"
+                    f"another exec fault is active: {other.kind} ({other.scope}); heal it first"
                 )
         self._faults[name] = fault
 

@@ -43,4 +43,4 @@ def one_of(name: str, known: Mapping[str, T]) -> T:
     for key in (wanted, words(name)[0]):
         if key in known:
             return known[key]
-    raise ValueError(f"not emulated: {name}: {wanted}; the lab can have {', '.join(known)}")
+    raise ValueError(f"not emulated: {name}: {wanted}; the lab supports {', '.join(known)}")

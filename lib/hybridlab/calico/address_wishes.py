@@ -42,5 +42,5 @@ def _strings(name: str, text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise AddressError(f"{name}: {error}") from None
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise AddressError(f"{name}: {text} is no list of strings")
+        raise AddressError(f"{name}: {text} is not a list of strings")
     return tuple(found)

@@ -31,10 +31,10 @@ def run() -> int:
         if not can_fetch():
             raise Stop(ENVIRONMENT, f"{missing}; install it with:  {install_nftables()}") from None
     else:
-        print("libnftables is here")
+        print("libnftables is already installed")
         return OK
     print(
-        f"fetching libnftables, which this system lacks, into {libnftables.FETCHED} (20 MB of lists first)",
+        f"fetching libnftables into {libnftables.FETCHED}, after 20 MB of package lists",
         flush=True,
     )
     with TemporaryDirectory(prefix="hybridlab-") as folder:
@@ -45,9 +45,10 @@ def run() -> int:
     except libnftables.NftMissing as missing:
         raise Stop(
             ENVIRONMENT,
-            f"the fetched copy does not work: {missing}; install it with:  {install_nftables()}",
+            f"the fetched libnftables does not work: {missing}; "
+            f"install it with:  {install_nftables()}",
         ) from None
-    print(f"libnftables is here: {kept / 1e6:.1f} MB in {libnftables.FETCHED}")
+    print(f"libnftables is installed: {kept / 1e6:.1f} MB in {libnftables.FETCHED}")
     return OK
 
 
@@ -83,7 +84,8 @@ def _keep(folder: Path) -> int:
         if found is None:
             raise Stop(
                 ENVIRONMENT,
-                f"the packages {', '.join(PACKAGES)} have no {name}; {install_nftables()}",
+                f"the packages {', '.join(PACKAGES)} do not contain {name}; "
+                f"install libnftables with:  {install_nftables()}",
             )
         there = libnftables.FETCHED / f".{name}"
         shutil.copyfile(found.resolve(), there)
@@ -111,5 +113,6 @@ def _call(command: list[str], folder: Path) -> None:
         verb = "update" if "update" in command else "download" if "download" in command else "-x"
         raise Stop(
             ENVIRONMENT,
-            f"{command[0]} {verb} failed: {problem}; install it with:  {install_nftables()}",
+            f"{command[0]} {verb} failed: {problem}; "
+            f"install libnftables with:  {install_nftables()}",
         )

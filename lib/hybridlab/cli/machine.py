@@ -21,8 +21,8 @@ INSTALLS = {
 }  # fmt: skip
 """The commands that install libnftables, by ID or ID_LIKE of os-release."""
 NO_LINUX = (
-    "Linux, whose namespaces a lab needs (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
-    "Windows: WSL 2); on the cluster that --kubeconfig names, the suite needs no lab"
+    "a lab needs the namespaces of Linux, but this system is {0}: use a Linux virtual machine (macOS: lima or "
+    "colima; Windows: WSL 2), or test the cluster that --kubeconfig names, which needs no lab"
 )
 PACKAGES = ("aiohttp", "dnslib", "jsonpatch", "orjson", "trustme")
 """The packages that the lab needs in addition to the suite's: the extra `lab` of pyproject.toml."""
@@ -41,7 +41,7 @@ def install_nftables() -> str:
     kinds = [
         kind for name in names for kind in INSTALLS if name.startswith(kind) or name.endswith(kind)
     ]
-    return INSTALLS[kinds[0]] if kinds else "install the package with libnftables.so.1 (nftables)"
+    return INSTALLS[kinds[0]] if kinds else "the system's package with libnftables.so.1 (nftables)"
 
 
 def missing_packages() -> str:
@@ -56,8 +56,8 @@ def missing_packages() -> str:
     is_installed = any(metadata.distributions(name=SUITE))
     command = f"{sys.executable} -m pip install '{SUITE}[lab]'" if is_installed else "make suite"
     return (
-        f"the lab's packages are not installed ({', '.join(missing)}): {command}; "
-        "with --kubeconfig=FILE the suite needs no lab"
+        f"Python packages of the lab are not installed ({', '.join(missing)}); install them with: "
+        f"{command}; with --kubeconfig=FILE the suite needs no lab"
     )
 
 
@@ -73,20 +73,20 @@ def lacks() -> list[str]:
         return [NO_LINUX.format(platform.system())]
     from hybridlab.kernel import open_files, preflight  # can be imported only on Linux
 
-    too_few = open_files.lack(DEFAULT_NODES).removeprefix("this machine lacks ")
+    too_few = open_files.lack(DEFAULT_NODES).removeprefix("this machine allows ")
     found = [too_few] if too_few else []
     if importlib.util.find_spec("ensurepip") is None:
         install = (
-            f"sudo apt-get install python3-venv (for {sys.executable})"
+            f"remedy: sudo apt-get install python3-venv (for {sys.executable})"
             if can_fetch()
-            else "install it"
+            else "remedy: install ensurepip"
         )
-        found.append(f"venv with pip: this Python has no ensurepip; {install}")
+        found.append(f"no virtual environments with pip: this Python has no ensurepip; {install}")
     for lack in preflight.check():
         if lack.what != preflight.LIBNFTABLES:
-            found.append(f"{lack.what}: {lack.why}; {lack.remedy}")
+            found.append(f"no {lack.what}: {lack.why}; remedy: {lack.remedy}")
         elif not can_fetch():
-            found.append(f"{lack.what}: {lack.why}; {install_nftables()}")
+            found.append(f"no {lack.what}: {lack.why}; remedy: {install_nftables()}")
     return found
 
 
@@ -94,7 +94,7 @@ def main() -> int:
     """Print the missing features. Return 7 if any feature is missing."""
     found = lacks()
     for line in found:
-        print(f"this machine lacks {line}", file=sys.stderr)
+        print(f"this machine cannot run a lab: {line}", file=sys.stderr)
     return ENVIRONMENT if found else OK
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import Taps
 
 EXIT_CODES = """\
-exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that
-the lab needs, or a process of the lab died"""
+exit codes: 0 success; 4 options, profile or files cannot be used; 7 this machine does not meet a requirement of the
+lab, or a process of the lab died"""
 
 
 def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> int:
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
         )
         self.exit(
             USAGE,
-            f"{self.prog}: {message}; {f'meant {near[0]}?' if near else f'see {self.prog} --help'}\n",
+            f"{self.prog}: {message}; {f'did you mean {near[0]}?' if near else f'see {self.prog} --help'}\n",
         )
 
 
@@ -120,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
         "--profile",
         default="default",
         metavar="NAME|FILE",
-        help="kind of cluster (default: %(default)s)",
+        help="kind of cluster: the name of a profile or a YAML file (default: %(default)s)",
     )
     profile.completer = _profile_names
     up.add_argument(
@@ -132,28 +132,34 @@ def parser() -> argparse.ArgumentParser:
         help="change one field of the profile, for example network.pod_cidr=10.244.0.0/16 or nodes.linux.count=1",
     )
     up.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there (mode 0600)"
+        "--kubeconfig",
+        type=Path,
+        metavar="PATH",
+        help="write the kubeconfig to this path (mode 0600)",
     )
     up.add_argument(
         "--port",
         type=_port,
         default=0,
-        help="API server's port on 127.0.0.1 (default: any free one)",
+        help="API server's port on 127.0.0.1 (default: any free port)",
     )
     up.add_argument(
-        "--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor"
+        "--ready-fd",
+        type=int,
+        metavar="N",
+        help="also write the ready line to this file descriptor",
     )
     up.add_argument(
         "--powershell",
         metavar="PROGRAM",
-        help="a pwsh that runs the probe programs of Windows pods as processes; all else of "
-        "Windows stays emulated",
+        help="a pwsh that runs the probe programs of Windows pods as processes; everything else "
+        "of Windows stays emulated",
     )
     up.set_defaults(run=_up)
 
     status = commands.add_parser(
         "status",
-        **_said("show the labs of this user, or only the lab of a kubeconfig", "status --json"),
+        **_said("show this user's labs, or only the lab of a kubeconfig", "status --json"),
     )
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -172,7 +178,8 @@ def parser() -> argparse.ArgumentParser:
     ).set_defaults(run=_profiles)
 
     commands.add_parser(
-        "assumptions", **_said("print as JSON what the lab assumes of Windows nodes", "assumptions")
+        "assumptions",
+        **_said("print the lab's assumptions about Windows nodes as JSON", "assumptions"),
     ).set_defaults(run=_assumptions)
 
     faults = commands.add_parser(
@@ -205,7 +212,7 @@ def parser() -> argparse.ArgumentParser:
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
     inject.set_defaults(run=_faults_inject)
     heal = kinds.add_parser(
-        "heal", **_said("remove a fault by its id, or all of them", "faults heal")
+        "heal", **_said("remove one fault by its id, or all faults", "faults heal")
     )
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
@@ -242,7 +249,7 @@ def _up(options: argparse.Namespace) -> int:
     from hybridlab.cli import up  # wrong options are refused before the lab's code is loaded
 
     if sys.platform != "linux":
-        raise Stop(ENVIRONMENT, f"this machine lacks {machine.lacks()[0]}")
+        raise Stop(ENVIRONMENT, f"this machine cannot run a lab: {machine.lacks()[0]}")
     return up.run(
         profile_name=options.profile,
         overrides=options.overrides,
@@ -320,7 +327,7 @@ def _faults_inject(options: argparse.Namespace) -> int:
     for pair in options.parameters:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise Stop(USAGE, f"{pair!r}: a fault's parameters are KEY=VALUE")
+            raise Stop(USAGE, f"a parameter of the fault is {pair!r}, expected KEY=VALUE")
         parameters[key] = value
     print(_ask(options, {"op": "inject", "fault": options.fault, "parameters": parameters})["id"])
     return OK
@@ -341,7 +348,9 @@ def _ask(options: argparse.Namespace, request: dict[str, Any]) -> Any:
         running = _running()
         if len(running) != 1:
             raise Stop(
-                USAGE, f"{len(running)} labs of this user are running; name one with --kubeconfig"
+                USAGE,
+                f"{len(running)} labs of this user are running, expected one; start a lab with "
+                "hybridlab up, or name the lab with --kubeconfig",
             )
         directory = running[0]
     return control.ask(directory / "control.sock", request)
@@ -360,6 +369,6 @@ def _directory(path: Path) -> Path:
         raise Stop(USAGE, f"--kubeconfig {path}: was not written by a lab")
     if not rundir.alive(directory):
         raise Stop(
-            USAGE, f"--kubeconfig {path}: stale, its lab is gone; start one with: hybridlab up"
+            USAGE, f"--kubeconfig {path}: its lab no longer runs; start a lab with: hybridlab up"
         )
     return directory

@@ -36,11 +36,11 @@ def named(program: str) -> PowerShell:
     PowerShell on this machine."""
     path = shutil.which(program)
     if path is None:
-        raise Stop(USAGE, f"--powershell={program}: there is no such program")
+        raise Stop(USAGE, f"--powershell={program}: this program does not exist")
     status, lines, error = _asked(path)
     if status or len(lines) < 3 or not lines[2][:1].isdigit():
         said = f": {error}" if error else ""
-        raise Stop(USAGE, f"--powershell={program}: is no PowerShell 7 that runs here{said}")
+        raise Stop(USAGE, f"--powershell={program}: does not run as PowerShell 7 here{said}")
     home = Path(lines[0]).resolve()
     runtime = Path(lines[1]).resolve()
     dotnet = home if runtime == home else runtime.parents[min(2, len(runtime.parents) - 1)]
@@ -48,12 +48,12 @@ def named(program: str) -> PowerShell:
         if _shows_more(folder):
             raise Stop(
                 USAGE,
-                f"--powershell={program}: its folder is {folder}, which also has files of the "
-                "system or of a user that pods must not get; "
-                "name a PowerShell with a folder of its own",
+                f"--powershell={program}: its folder {folder} also contains files of the system "
+                "or of a user, which pods must not see; "
+                "name a PowerShell that has a folder of its own",
             )
         if not (folder / has).is_file():
-            raise Stop(USAGE, f"--powershell={program}: its folder {folder} has no {has}")
+            raise Stop(USAGE, f"--powershell={program}: its folder {folder} does not contain {has}")
     return PowerShell(home=str(home), dotnet=str(dotnet), version=lines[2])
 
 

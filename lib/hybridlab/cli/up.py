@@ -126,7 +126,7 @@ def _check_descriptor(number: int) -> None:
     try:
         os.fstat(number)
     except OSError as error:
-        raise Stop(USAGE, f"--ready-fd {number}: is not an open descriptor") from error
+        raise Stop(USAGE, f"--ready-fd {number}: is not an open file descriptor") from error
 
 
 def _listen(port: int) -> socket.socket:
@@ -138,7 +138,7 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         why = f"port {port} on 127.0.0.1 cannot be used: {error.strerror}"
-        raise Stop(ENVIRONMENT, f"{why}; name another with --port") from error
+        raise Stop(ENVIRONMENT, f"{why}; name another port with --port") from error
     return listener
 
 
@@ -156,7 +156,7 @@ def _say_ready(line: str, ready_fd: int | None, kubeconfig: Path) -> None:
     print(line, flush=True)
     if sys.stdout.isatty():
         command = f"export KUBECONFIG={kubeconfig}; kubectl get nodes"
-        print(f"  in another terminal: {command}\n  Ctrl-C ends it", flush=True)
+        print(f"  in another terminal: {command}\n  Ctrl-C ends the lab", flush=True)
     if ready_fd is not None:
         os.write(ready_fd, f"{line}\n".encode())
         os.close(ready_fd)

@@ -57,7 +57,8 @@ class ControlServer:
             operation = request.get("op")
             if operation not in self._handlers:
                 raise ValueError(
-                    f"unknown operation {operation!r}; known are {', '.join(self._handlers)}"
+                    f"unknown operation {operation!r}; "
+                    f"the operations are {', '.join(self._handlers)}"
                 )
             return {"ok": True, "result": await self._handlers[operation](request)}
         except ValueError as error:

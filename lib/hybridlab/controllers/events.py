@@ -97,7 +97,7 @@ class Recorder:
                 # be lost
                 except ApiError as error:
                     logger.debug(
-                        "event %s about %s not written: %s", event["reason"], key[0], error
+                        "event %s about %s could not be written: %s", event["reason"], key[0], error
                     )
                 await asyncio.sleep(0)  # let the work for pods go first
 

@@ -141,7 +141,7 @@ class Kubelet:
             or (not NO_HOST_PROCESS.match(runtime))
         ):
             return None
-        return "HostProcess", f"not emulated: HostProcess containers by {runtime}"
+        return "HostProcess", f"not emulated: HostProcess containers with {runtime}"
 
     def _lack_of_room(self, pod: Obj) -> tuple[str, str] | None:
         running = [worker for worker in self._workers.values() if worker.state.rejected is None]

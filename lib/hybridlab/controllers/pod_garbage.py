@@ -55,7 +55,9 @@ class PodGarbage:
                 try:
                     await self._remove(pod)
                 except ApiError as error:  # gone or changed: the next check decides again
-                    logger.debug("pod %s not collected: %s", pod["metadata"]["name"], error)
+                    logger.debug(
+                        "pod %s could not be collected: %s", pod["metadata"]["name"], error
+                    )
 
     def _orphans(self) -> list[Obj]:
         """Return the pods whose node has been missing for long enough."""

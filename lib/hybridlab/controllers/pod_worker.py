@@ -232,7 +232,7 @@ class PodWorker:
             if port.get("hostPort") and unmapped and not uses_host(self.pod, os):
                 why = f"not emulated: hostPort {port['hostPort']} {'on Windows' if os == 'windows' else 'for SCTP'}"
                 self._context.event(
-                    self.pod, "NotEmulated", f"{why}; nothing listens there", type="Warning"
+                    self.pod, "NotEmulated", f"{why}; nothing listens on this port", type="Warning"
                 )
 
     def _slow_to_start(self) -> bool:
@@ -333,7 +333,9 @@ class PodWorker:
                 try:
                     await context.runtime.update_files(runner.state.id, files)
                 except RuntimeRefused as error:
-                    logger.debug("files of %s in %s not updated: %s", name, self._name, error)
+                    logger.debug(
+                        "files of %s in %s could not be updated: %s", name, self._name, error
+                    )
 
     async def _stop_containers(self) -> None:
         await asyncio.gather(*(runner.stop(self._grace or 0.0) for runner in self.runners.values()))
@@ -411,7 +413,7 @@ class PodWorker:
                 409,
             }:  # the pod is gone, or another pod has its name: its event follows
                 return True
-            logger.warning("status of %s not written, trying again: %s", self._name, error)
+            logger.warning("status of %s could not be written, trying again: %s", self._name, error)
             return False
         self._written = wanted
         return True

@@ -131,7 +131,7 @@ class Scheduler:
                     await self._schedule(uid, needs)
                 except ApiError as error:
                     logger.debug(
-                        "pod %s not bound: %s", uid, error
+                        "pod %s could not be bound: %s", uid, error
                     )  # deleted or bound meanwhile: its event follows
                 await asyncio.sleep(0)  # let kubelets start the pods that are already bound
 

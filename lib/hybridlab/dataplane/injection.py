@@ -74,13 +74,12 @@ class Injections:
     def set(self, name: str, rules: Sequence[tuple[str, str]]) -> None:
         """Replace the rules of a fault by these rules; raise Refused, NftError."""
         if not _NAME.fullmatch(name):
-            raise Refused(
-                f"fault name {name!r}: only letters, digits and _.:/- are possible, at most 80"
-            )
+            raise Refused(f"fault name {name!r}: expected at most 80 letters, digits and _.:/-")
         for chain, _ in rules:
             if chain not in self._chains:
                 raise Refused(
-                    f"fault {name}: no chain {chain}; there are {', '.join(self._chains)}"
+                    f"fault {name}: there is no chain {chain}; "
+                    f"the chains are {', '.join(self._chains)}"
                 )
         self._replace({**self._faults, name: tuple(rules)})
 

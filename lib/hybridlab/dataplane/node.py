@@ -206,7 +206,8 @@ class Node:
         """
         if routes.remote_blocks and self._tunnel_index is None:
             raise Refused(
-                f"node {self.spec.name} has no tunnel to route {routes.remote_blocks[0].cidr} over"
+                f"node {self.spec.name} has no tunnel for its route to "
+                f"{routes.remote_blocks[0].cidr}"
             )
         underlay = self.on_fabric.address.network
         astray = [
@@ -234,7 +235,7 @@ class Node:
         if astray:
             named = ", ".join(f"{route.cidr} via {route.via}" for route in astray)
             raise Refused(
-                f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}"
+                f"node {self.spec.name} cannot have the route {named}: the next hop is not on the underlay {underlay}"
             )
 
     def _lay_tunnel(self, tunnel: int, routes: NodeRoutes) -> None:
@@ -441,4 +442,4 @@ def _gateway(spec: NodeSpec) -> str:
     for host in network.hosts():
         if str(host) != spec.address:
             return str(host)
-    raise Refused(f"node {spec.name}: the underlay network {network} has room for no gateway")
+    raise Refused(f"node {spec.name}: the underlay network {network} has no room for a gateway")

@@ -44,7 +44,9 @@ def serve_sockets(sandboxes: Sandboxes, channel: Channel) -> None:
         try:
             born = sandbox.socket(params["family"], params["kind"], params["proto"])
         except OSError as error:
-            raise Refused(f"no socket in sandbox {sandbox.id} ({sandbox.name}): {error}") from error
+            raise Refused(
+                f"no socket can be opened in sandbox {sandbox.id} ({sandbox.name}): {error}"
+            ) from error
         return DescriptorReply(None, [born.detach()])
 
     channel.register(METHOD, answer)

@@ -84,7 +84,7 @@ class DataplaneService:
 
     async def add_node(self, spec: NodeSpec) -> None:
         if spec.name in self._nodes or spec.name == SCOPE:
-            raise Refused(f"node {spec.name} exists already")
+            raise Refused(f"node {spec.name} already exists")
         fabric = self._underlay()
         node = await self._program(lambda: Node(spec, fabric))
         self._nodes[spec.name] = node
@@ -94,7 +94,7 @@ class DataplaneService:
 
     async def add_outside(self, address: str, mtu: int) -> None:
         if self._outside is not None:
-            raise Refused(f"there already is a host outside the cluster, {self._outside.address}")
+            raise Refused(f"a host outside the cluster already exists: {self._outside.address}")
         fabric = self._underlay()
         nodes = list(self._nodes.values())
 
@@ -135,7 +135,7 @@ class DataplaneService:
         node = self._node(spec.node)
         if spec.id in self._sandboxes:
             raise Refused(
-                f"pod {spec.namespace}/{spec.name}: a sandbox with id {spec.id} exists already"
+                f"pod {spec.namespace}/{spec.name}: a sandbox with id {spec.id} already exists"
             )
         if spec.address is None:
             netns = os.dup(node.netns)
@@ -230,7 +230,7 @@ class DataplaneService:
         pod = self._pod(pod_id)
         node = self._node(pod.spec.node)
         if address not in pod.extra:
-            raise Refused(f"pod {pod.spec.name} was not given the address {address}")
+            raise Refused(f"pod {pod.spec.name} does not have the address {address}")
         await self._program(lambda: pods.remove_address(node, pod, address))
 
     async def facts(self, node: str) -> dict[str, object]:
@@ -270,13 +270,15 @@ class DataplaneService:
         try:
             return self._nodes[name]
         except KeyError:
-            raise Refused(f"no node {name}; there are {', '.join(self._nodes) or 'none'}") from None
+            raise Refused(
+                f"there is no node {name}; nodes: {', '.join(self._nodes) or 'none'}"
+            ) from None
 
     def _pod(self, pod_id: str) -> pods.Pod:
         try:
             return self._pods[pod_id]
         except KeyError:
-            raise Refused(f"no pod {pod_id} with an address of its own") from None
+            raise Refused(f"there is no pod {pod_id} with its own address") from None
 
     def _injections(self, scope: str) -> Injections:
         return self._underlay().injections if scope == SCOPE else self._node(scope).injections

@@ -91,8 +91,8 @@ def _refusal(does: str, name: str) -> ApiError:
     Parameter("does", ", ".join(DOES), choices=DOES),
     Parameter(
         "of",
-        "plural name of a resource: namespaces for restricted, any resource for denies and "
-        "times-out",
+        "plural name of a resource: namespaces for does=restricted, any resource for does=denies "
+        "and does=times-out, otherwise pods",
         "pods",
     ),
     Parameter("namespaces", "only in namespaces whose names begin with this text", ""),
@@ -110,4 +110,4 @@ def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
             _admit(does, obj)
         return obj
 
-    return Entries(identity, admit, {f"admission of {of}: {does}": there})
+    return Entries(identity, admit, {f"admission of new {of}: {does}": there})

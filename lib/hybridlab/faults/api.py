@@ -13,12 +13,10 @@ from hybridlab.faults.model import Entries, Fault, Parameter, Switch, Types, cou
 TYPES = Types()
 
 PARAMETERS = (
-    Parameter("seconds", "for how long"),
+    Parameter("seconds", "duration in seconds"),
     Parameter("namespace", "only requests about objects in this namespace", ""),
     Parameter("first", "maximum number of requests (0: all)", "0"),
-    Parameter(
-        "of", "only requests whose path with query ends with this text, such as eviction", ""
-    ),
+    Parameter("of", "only requests whose path and query end with this text, such as eviction", ""),
 )
 
 
@@ -37,12 +35,12 @@ def _refusing(
     first = count("first", given["first"])
     made = lab.interference
     where = f" in namespace {given['namespace']}" if given["namespace"] else ""
-    where += f" to {given['of']}" if given["of"] else ""
+    where += f" that end with {given['of']}" if given["of"] else ""
 
     def evidence() -> list[str]:
         remaining = made.refusing(identity)
         return (
-            [f"the API server answers {code}{where} for {remaining:.1f} s more"]
+            [f"for {remaining:.1f} s more, the API server answers requests{where} with {code}"]
             if remaining > 0
             else []
         )
@@ -75,12 +73,12 @@ def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
     """Watches stay open but deliver no more events, as behind a gateway that has forgotten the
     watches."""
     namespace = parameters["namespace"]
-    evidence = f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"
+    evidence = f"watches{f' in namespace {namespace}' if namespace else ''} deliver no events"
     silence = Silence(namespace=namespace, left=count("first", parameters["first"]) or None)
     return Entries(identity, silence, {evidence: lab.interference.silences})
 
 
-@TYPES.fault("api-unreachable", "api", Parameter("seconds", "for how long"))
+@TYPES.fault("api-unreachable", "api", Parameter("seconds", "duration in seconds"))
 def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Every connection to the API server, including execs and watches, is cut for a while."""
     made = lab.interference

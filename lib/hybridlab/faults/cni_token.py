@@ -14,7 +14,7 @@ TYPES = Types()
     "cni-token-old",
     "pods",
     WINDOWS_OR_ALL,
-    Parameter("hours", "the token's age", "25"),
+    Parameter("hours", "the token's age in hours", "25"),
 )
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The token of a Windows node's CNI plugin has the given age, although a token is valid for
@@ -22,6 +22,7 @@ def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     asked = time.time() - 3600 * count("hours", parameters["hours"])
     nodes = lab.nodes_of("windows", parameters["node"])
     tables = {
-        f"the CNI token of {node} is old": lab.calico.windows[node].old_tokens for node in nodes
+        f"the CNI token of {node} has expired": lab.calico.windows[node].old_tokens
+        for node in nodes
     }
     return Entries(identity, asked, tables)

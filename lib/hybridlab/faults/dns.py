@@ -30,11 +30,11 @@ AAAA_DENIED: Final = "aaaa-nxdomain"
 PORT: Final = "another-port"
 NAME: Final = "another-name"
 ANSWERS = {
-    ANOTHER: f"names are answered with {WRONG_ADDRESS}",
-    EXTRA: f"names are answered with {WRONG_ADDRESS} too",
-    AAAA_DENIED: "queries for other records than A are answered with NXDOMAIN",
-    PORT: "names are answered with the next port",
-    NAME: "addresses are answered with another name",
+    ANOTHER: f"names resolve to {WRONG_ADDRESS}",
+    EXTRA: f"names resolve to {WRONG_ADDRESS} in addition to their own addresses",
+    AAAA_DENIED: "queries for records other than A are answered with NXDOMAIN",
+    PORT: "SRV records have the port after the correct port",
+    NAME: "PTR records have another name",
 }
 """Faults of answers (A, AAAA, SRV and PTR records), and their description in evidence."""
 
@@ -93,7 +93,7 @@ def dns_alias_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str])
     def wrong(zone: Zone, *_: object) -> Zone:
         return replace(zone, cname={name: f"not-{to}" for name, to in zone.cname.items()})
 
-    return _of_zone(lab, identity, ["ExternalName Services lead to another name"], wrong)
+    return _of_zone(lab, identity, ["ExternalName Services resolve to another name"], wrong)
 
 
 @TYPES.fault("dns-stale", "dns")
@@ -105,10 +105,10 @@ def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
         had = before.a if before else {}
         return replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
 
-    return _of_zone(lab, identity, ["names keep the addresses that they had first"], stale)
+    return _of_zone(lab, identity, ["names keep resolving to their first addresses"], stale)
 
 
-@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "the delay"))
+@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "the delay in seconds"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The cluster's DNS is slow to answer queries of a node's pods."""
     late = seconds("seconds", parameters["seconds"])
@@ -118,7 +118,7 @@ def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fau
         for net in (*lab.blocks(node), f"{lab.address(node)}/32")
     ]
     entries = [(network, late) for network in networks]
-    evidence = [f"{network} is answered {late:g} s late" for network in networks]
+    evidence = [f"DNS answers queries from {network} {late:g} s late" for network in networks]
     return _of_zone(
         lab, identity, evidence, lambda zone, *_: replace(zone, late=(*zone.late, *entries))
     )
@@ -131,7 +131,7 @@ SELECTOR = "k8s-app=kube-dns"
     "dns-pod-silent",
     "dns",
     NODE_OR_ALL,
-    Parameter("pod", "its number among the DNS pods, by name, from 1", "1"),
+    Parameter("pod", "number of the DNS pod, counted from 1 in the order of their names", "1"),
 )
 class DnsPodSilent(RuleFault):
     """One of the DNS pods does not answer, though it is Ready."""
@@ -152,7 +152,8 @@ class DnsPodSilent(RuleFault):
         addresses = [address for _, address in sorted(by_name.items()) if address]
         if not 1 <= self._number <= len(addresses):
             raise BadFault(
-                f"pod is {self._number}, expected 1 to {len(addresses)}, the number of DNS pods"
+                f"pod is {self._number}, expected a number from 1 to {len(addresses)}, "
+                "the number of DNS pods"
             )
         rule = (
             f"ip daddr {addresses[self._number - 1]} meta l4proto {{ tcp, udp }} th dport 53 drop"
@@ -167,9 +168,11 @@ def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]
     address no host has any longer. These queries get no answer."""
     gate = lab.service_gate
     if gate is None:
-        raise BadFault("no kube-proxies run")
+        raise BadFault("no kube-proxy runs in this lab")
     nodes = lab.nodes(parameters["node"])
-    evidence = [f"the DNS Service leads pods of {node} to {WRONG_ADDRESS} too" for node in nodes]
+    evidence = [
+        f"kube-proxy of {node} sends some of the DNS queries to {WRONG_ADDRESS}" for node in nodes
+    ]
 
     def kept(table: ServiceTable, place: str, _: ServiceTable | None) -> ServiceTable:
         return (
@@ -192,10 +195,10 @@ def _with_dead(port: ServicePort) -> ServicePort:
 
 SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
 WORDS: Mapping[SearchList, str] = {
-    "own-only": "search the domain of their own namespace alone",
-    "of-default": "search the domain of the namespace default in place of their own",
-    "of-first": "search the domain of the first pod's namespace in place of their own",
-    "none": "search no domain",
+    "own-only": "search only the domain of their own namespace",
+    "of-default": "search the domain of namespace default instead of their own namespace's",
+    "of-first": "search the domain of the first pod's namespace instead of their own namespace's",
+    "none": "have no search domains",
 }
 
 

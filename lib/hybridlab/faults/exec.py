@@ -35,7 +35,7 @@ class ExecFailure(Fault):
         if parameters["node"]:
             lab.node(parameters["node"])
         if not parameters.get("program", "hostname").split():
-            raise BadFault("program is empty, expected a command that the pods' images have")
+            raise BadFault("program is empty, expected a program that the pods' images contain")
         scope = Scope(
             node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"]
         )
@@ -66,7 +66,7 @@ class ExecFailure(Fault):
         if fault is None:
             return []
         limit = f" of the first {fault.first}" if fault.first else ""
-        return [f"exec: {fault.kind} ({fault.scope}); {len(fault.caught)}{limit} caught"]
+        return [f"exec: {fault.kind} ({fault.scope}); execs affected: {len(fault.caught)}{limit}"]
 
     def _start_error(self, pod: Obj, container: str, argv: tuple[str, ...]) -> str:
         machine = self._lab.calico.nodes[pod["spec"]["nodeName"]]
@@ -102,27 +102,27 @@ def _failure(name: str, kind: str, description: str, *more: Parameter) -> FaultT
 
 
 TYPES = (
-    _failure("exec-hangs", "hang", "Execs are not started, and the output of running ones is lost"),
+    _failure("exec-hangs", "hang", "No exec is started, and the output of running execs is lost"),
     _failure("exec-empty-output", "empty-output", "An exec returns its exit status, but no output"),
     _failure("exec-half-output", "half-output", "Only the first half of each piece of a command's output arrives"),
     _failure("exec-loses-status", "lost-status", "An exec ends without the command's exit status"),
     _failure("exec-cut", "cut", "The connection of an exec is cut at its next output"),
-    _failure("exec-missing-binary", "missing-binary", "An exec reports that there is no such program"),
+    _failure("exec-missing-binary", "missing-binary", "An exec reports that its program does not exist"),
     _failure(
         "exec-dial-fails", "dial-fails",
-        "The API server upgrades the connection and then reports that it does not reach the kubelet",
+        "The API server upgrades the connection and then reports that it cannot reach the kubelet",
     ),
     _failure("exec-start-times-out", "start-times-out", "The runtime reports that it could not start the command in time"),
     _failure(
         "exec-wrong-binary", "wrong-binary", "Another program runs instead of the requested program",
         Parameter("program", "the program that runs instead", "hostname"),
     ),
-    _failure("exec-slow", "slow", "Commands start late", Parameter("seconds", "the delay")),
+    _failure("exec-slow", "slow", "Commands start late", Parameter("seconds", "delay in seconds")),
     _failure(
         "exec-other-words", "other-words", "Certain words in the output of commands are replaced",
-        Parameter("words", "the replaced words, such as ConnectionRefused/10061"),
-        Parameter("instead", "the words that arrive instead"),
+        Parameter("words", "the words to replace, such as ConnectionRefused/10061"),
+        Parameter("instead", "the words that replace them"),
     ),
-    _failure("exec-killed", "killed", "A command is killed as soon as it runs, or gets input"),
+    _failure("exec-killed", "killed", "A command is killed as soon as it runs or receives input"),
 )  # fmt: skip
 """Faults of execs."""

@@ -46,7 +46,7 @@ def of_felix(
     return Entries(identity, value, tables, partial(all_do, put), partial(all_do, taken))
 
 
-@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "the delay"))
+@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "the delay in seconds"))
 def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Policy changes take effect later."""
     late = seconds("seconds", parameters["seconds"])
@@ -77,7 +77,7 @@ class ReservedNotReserved(Fault):
         if not blocks:
             raise BadFault(f"node {self._node} has no IPAM block")
         if not all(block.reserves for block in blocks):
-            raise BadFault(f"the addresses of node {self._node} are not reserved already")
+            raise BadFault(f"node {self._node} already has a block that reserves no addresses")
 
     async def inject(self) -> None:
         """End the reservation, in IPAM and in the IPAMBlock object."""
@@ -104,7 +104,10 @@ class ReservedNotReserved(Fault):
                 index = spec["allocations"][ordinal]
                 handle = None if index is None else spec["attributes"][index]["handle_id"]
                 if handle is None or (handle != RESERVED_HANDLE and not block.reserves):
-                    found.append(f"{block.address(ordinal)} of {self._node} is {handle or 'free'}")
+                    found.append(
+                        f"address {block.address(ordinal)} of {self._node} is not reserved; "
+                        f"its IPAM handle: {handle or 'none'}"
+                    )
         return found
 
 
@@ -153,7 +156,7 @@ class FelixCrashLoops(Fault):
 
     async def evidence(self) -> list[str]:
         return [
-            f"Felix of {node} ends whenever it starts"
+            f"Felix of {node} exits whenever it starts"
             for node, felix in self._felixes.items()
             if self._identity in felix.faults.dead
         ]

@@ -37,7 +37,7 @@ def services_lost_with_network(
     """Services of a Windows node stay dead after its HNS network is removed, until its
     kube-proxy's pod is replaced.
     """
-    words = "has no Services once its network is removed, until kube-proxy starts again"
+    words = "loses its Services when its network is removed, until kube-proxy starts again"
     return hns_habit(lab, identity, parameters["node"], lambda faults: faults.loses_services, words)
 
 

@@ -60,14 +60,14 @@ class Injector:
         kind = self._offered.get(name)
         if kind is None and name in self._elsewhere:
             raise BadFault(
-                f"fault {name} does not exist on this lab's plane: "
-                "no part of this plane can fail in this way"
+                f"fault {name} is not possible in this lab: "
+                "no part of the lab's network can fail in this way"
             )
         if kind is None:
             near = difflib.get_close_matches(name, self._offered, 3)
-            hint = f"meant {' or '.join(near)}? " if near else ""
+            hint = f". Did you mean {' or '.join(near)}?" if near else "."
             offered = ", ".join(self._offered)
-            raise BadFault(f"there is no fault {name!r}; {hint}there are {offered}")
+            raise BadFault(f"there is no fault {name!r}{hint} The lab's faults are: {offered}")
         complete = kind.complete(parameters or {})
         async with self._one_at_a_time:
             self._number += 1
@@ -76,9 +76,10 @@ class Injector:
             try:
                 await fault.inject()
                 if not await fault.verified():
-                    found = await fault.evidence() or "nothing"
+                    found = await fault.evidence() or "none"
                     raise FaultFailed(
-                        f"fault {name} is not in effect after its injection; found {found}"
+                        f"fault {name} is not in effect after its injection; "
+                        f"observed effects: {found}"
                     )
             except BaseException:
                 await asyncio.shield(fault.heal())
@@ -92,13 +93,14 @@ class Injector:
             found = self._active.get(identity)
             if found is None:
                 raise BadFault(
-                    f"no active fault {identity!r}; active are {', '.join(self._active) or 'none'}"
+                    f"there is no active fault {identity!r}; "
+                    f"active faults: {', '.join(self._active) or 'none'}"
                 )
             await found.fault.heal()
             rest = await found.fault.evidence()
             if rest:
                 raise FaultFailed(
-                    f"fault {identity} is still in effect after its healing: {'; '.join(rest)}"
+                    f"fault {identity} is still in effect after it was healed: {'; '.join(rest)}"
                 )
             del self._active[identity]
 

@@ -17,7 +17,7 @@ LOOK = 0.25
 WORDS: Mapping[Stall, str] = {
     "pods": "ignores new pods",
     "pulls": "begins to pull images and never finishes",
-    "probes": "reaches no pod with its probes",
+    "probes": "gets no answer to its probes of pods",
     "dead": "is dead",
 }
 
@@ -39,7 +39,7 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     "node-dead",
     "pods",
     NODE,
-    Parameter("after", "wait for this number of seconds after the next pod has started there", ""),
+    Parameter("after", "seconds from the start of the next pod on the node (empty: die now)", ""),
 )
 class NodeDead(Fault):
     """A node is switched off: its kubelet and lease stop, it sends nothing, and its condition

@@ -40,7 +40,9 @@ class LabParts:
     def node(self, name: str) -> str:
         """Return the node's name. Raise BadFault if there is no such node."""
         if name not in self.calico.nodes:
-            raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
+            raise BadFault(
+                f"there is no node {name!r}; the nodes are {', '.join(self.calico.nodes)}"
+            )
         return name
 
     def nodes_of(self, os: OS, given: str) -> list[str]:
@@ -54,7 +56,8 @@ class LabParts:
         having = self._having(os)
         if name not in having:
             raise BadFault(
-                f"there is no {os.capitalize()} node {name!r}; there are {', '.join(having) or 'none'}"
+                f"there is no {os.capitalize()} node {name!r}; "
+                f"{os.capitalize()} nodes: {', '.join(having) or 'none'}"
             )
         return name
 

@@ -140,13 +140,15 @@ class FaultType:
         for name in given:
             if name not in known:
                 raise BadFault(
-                    f"fault {self.name} has no parameter {name!r}; it takes {_listed(known) or 'none'}"
+                    f"fault {self.name} has no parameter {name!r}; its parameters: {_listed(known) or 'none'}"
                 )
         complete: dict[str, str] = {}
         for parameter in self.parameters:
             value = given.get(parameter.name, parameter.default)
             if value is None:
-                raise BadFault(f"fault {self.name} needs {parameter.name}: {parameter.meaning}")
+                raise BadFault(
+                    f"fault {self.name} needs parameter {parameter.name}: {parameter.meaning}"
+                )
             if parameter.choices and value not in parameter.choices:
                 raise BadFault(
                     f"fault {self.name}: {parameter.name} is {value!r}, expected one of {_listed(parameter.choices)}"

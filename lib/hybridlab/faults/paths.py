@@ -25,7 +25,7 @@ LONGEST_MS = 10_000
     "flows-dropped",
     "underlay",
     NODE,
-    Parameter("every", "one in this number of flows is lost", "5"),
+    Parameter("every", "one flow in this number of flows is lost", "5"),
     Parameter("port", "only flows to this port", ""),
 )
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
@@ -69,7 +69,8 @@ WAYS = ("in", "out", "both", "within", "own")
     ),
     Parameter(
         "way",
-        "in, out or both, seen from the node; within: inside the node; own: packets of the node itself",
+        "in, out or both: directions seen from the node; within: between the node's pods; "
+        "own: packets of the node itself",
         "both",
         WAYS,
     ),
@@ -112,7 +113,7 @@ def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str
 
 
 @TYPES.fault(
-    "path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300")
+    "path-slow", "underlay", NODE, Parameter("ms", "milliseconds added to each round trip", "300")
 )
 class PathSlow(Fault):
     """Packets between a node and other nodes arrive late, but none is lost."""
@@ -134,7 +135,11 @@ class PathSlow(Fault):
 
     async def evidence(self) -> list[str]:
         seconds = await self._lab.dataplane.latency(self._node)
-        return [f"packets of {self._node} take {seconds * 1000:g} ms each way"] if seconds else []
+        return (
+            [f"packets of {self._node} are delayed by {seconds * 1000:g} ms in each direction"]
+            if seconds
+            else []
+        )
 
 
 @TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
@@ -146,7 +151,7 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     for node in lab.nodes_of("windows", parameters["node"]):
         blocks = lab.blocks(node)
         if not blocks:
-            raise BadFault(f"node {node} has no IPAM block, so no pod of its own that could ping")
+            raise BadFault(f"node {node} has no IPAM block, so it has no pod that could ping")
         own = f"ip saddr {{ {', '.join(blocks)} }} ip daddr != {{ {pools} }} meta l4proto icmp"
         rules[node] = [("f_snat", f"{own} snat to {lab.address(node)}")]
     return RuleFault(lab.dataplane, identity, rules)
@@ -157,8 +162,8 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     "underlay",
     NODE_OR_ALL,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-    Parameter("to", "all addresses outside the pools, or nodes", "all", ("all", "nodes")),
-    Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
+    Parameter("to", "all (every address outside the pools) or nodes", "all", ("all", "nodes")),
+    Parameter("pods", "all, or pods with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Packets of a node's pods to addresses outside the pools keep the pods' addresses. The
@@ -182,7 +187,7 @@ def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[st
 @TYPES.fault(
     "ping-dropped",
     "underlay",
-    Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node"),
+    Parameter("node", "name of a node, or all for all Windows nodes", "all", scope="all, node"),
 )
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node, or every Windows node, drops its pods' ping, also inside the cluster."""

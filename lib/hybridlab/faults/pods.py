@@ -41,7 +41,8 @@ class PodRestarts(Fault):
         container = self._container or names[0]
         if container not in names:
             raise BadFault(
-                f"pod {self._namespace}/{self._name} has no container {container!r}; it has {names}"
+                f"pod {self._namespace}/{self._name} has no container {container!r}; "
+                f"its containers: {', '.join(names)}"
             )
         killed = _running(pod, container)
         if not killed:
@@ -59,7 +60,7 @@ class PodRestarts(Fault):
 
     async def evidence(self) -> list[str]:
         return (
-            [f"{self._killed} of pod {self._namespace}/{self._name} was killed"]
+            [f"container {self._killed} of pod {self._namespace}/{self._name} was killed"]
             if self._killed
             else []
         )

@@ -29,7 +29,7 @@ Uids = tuple[str, ...]
     "no-reset-recovery",
     "policy",
     WINDOWS_OR_ALL,
-    Parameter("seconds", "duration; 0: until it is healed", "0"),
+    Parameter("seconds", "duration in seconds; 0: until the fault is healed", "0"),
 )
 class NoResetRecovery(Fault):
     """A Windows pod gets no new TCP connections after its policy was reprogrammed."""
@@ -125,7 +125,7 @@ def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]
         lab,
         lab.nodes_of("windows", parameters["node"]),
         identity,
-        "leaves the lists of its endpoints as they are",
+        "does not change the ACL lists of its endpoints",
         lambda faults: faults.held.taps,
         value=lambda _, programmed: programmed,
         taken=Felix.start_over,
@@ -137,14 +137,14 @@ def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, s
     """Windows pods get a new ACL list with every update, also with a change of labels."""
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
-        lab, nodes, identity, "sends lists again with every update", lambda faults: faults.eager
+        lab, nodes, identity, "sends ACL lists again with every update", lambda faults: faults.eager
     )
 
 
 @TYPES.fault("felix-never-restarts", "policy", WINDOWS_OR_ALL)
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A killed calico-node-windows pod comes back without its Felix."""
-    says = "does not start any more"
+    says = "no longer starts"
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
         lab, nodes, identity, says, lambda faults: faults.dead, taken=Felix.start_if_asked
@@ -208,7 +208,9 @@ class PolicyHitsNode(CompositeFault):
         )
 
 
-@TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "the delay"))
+@TYPES.fault(
+    "open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "the delay in seconds")
+)
 class OpenBeforePolicy(CompositeFault):
     """New pods accept all traffic until they are programmed, which happens late."""
 

@@ -159,7 +159,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     protocol = parameters["protocol"]
     blocks = lab.blocks(node)
     if not blocks:
-        raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
+        raise BadFault(f"node {node} has no IPAM block, so it has no pod whose source could change")
     only = "" if protocol == "all" else f" meta l4proto {protocol}"
     only += f" {match}" if (match := expression("only", parameters.get("only", ""))) else ""
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
@@ -185,7 +185,7 @@ def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
         raise BadFault(f"port is {port!r}, expected a number from 1 to 65535")
     addresses = [address for block in lab.blocks(node) for address in IPv4Network(block)]
     if not addresses:
-        raise BadFault(f"node {node} has no IPAM block, so no pods to swap")
+        raise BadFault(f"node {node} has no IPAM block, so it has no pods to swap")
     pairs = ", ".join(f"{address} : {IPv4Address(int(address) ^ 1)}" for address in addresses)
     rule = f"meta l4proto {{ tcp, udp }} th dport {int(port)} dnat ip to ip daddr map {{ {pairs} }}"
     return RuleFault(lab.dataplane, identity, {node: [("f_dnat", rule)]})

@@ -61,7 +61,9 @@ def _fault(
     for node in lab.nodes_of("windows", parameters["node"]):
         blocks = lab.blocks(node)
         if not blocks:
-            raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
+            raise BadFault(
+                f"node {node} has no IPAM block, so it has no pod whose source could change"
+            )
         own = f"{{ {', '.join(blocks)} }}"
         becomes = source(node, blocks[0])
         own += (
@@ -92,6 +94,7 @@ def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
             rules[node] = [("f_fwd", f"ct status dnat ip saddr . ip daddr {{ {pairs} }} drop")]
     if not rules:
         raise BadFault(
-            f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service"
+            f"there is no IPAM block (node={parameters['node']}), "
+            "so there is no pod that could reach itself through a Service"
         )
     return RuleFault(lab.dataplane, identity, rules)

@@ -19,4 +19,4 @@ class Lack:
     """The command to type, or the request to the administrator."""
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why}. To allow it: {self.remedy}"
+        return f"no {self.what}: {self.why}; remedy: {self.remedy}"

@@ -51,13 +51,13 @@ class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
     def _write(self, text: str) -> None:
         if self._left > 0:
             self._left -= len(text) + 1
-            full = f"this log is full ({SIZE >> 20} MB): from here on only repetitions are counted"
+            full = f"this log is full ({SIZE >> 20} MB); further lines only count repetitions"
             self.stream.write(f"{text if self._left > 0 else full}\n")
             self.flush()
 
 
 def _repeated(alike: str, times: int) -> str:
-    return f"repeated {times - TIMES:,} times more: {alike.partition(chr(10))[0]}"
+    return f"repeated {times - TIMES:,} more times: {alike.partition(chr(10))[0]}"
 
 
 def begin(prefix: str) -> None:

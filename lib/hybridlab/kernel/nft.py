@@ -103,7 +103,7 @@ class Nft:
             before = _sockets().keys()
             context = self._lib.nft_ctx_new(0)
             if not context:
-                raise NftMissing(f"{self.where}: nft_ctx_new returned nothing")
+                raise NftMissing(f"{self.where}: nft_ctx_new returned no context")
             if (
                 self._enlarge_buffers(
                     [fd for inode, fd in _sockets().items() if inode not in before]
@@ -137,9 +137,7 @@ class Nft:
                         return fd
                 finally:
                     netlink.detach()
-        raise NftMissing(
-            f"{self.where}: {LIBRARY} opened no netlink socket when its context was made"
-        )
+        raise NftMissing(f"{self.where}: {LIBRARY} opened no netlink socket for its context")
 
     def run(self, commands: str) -> str:
         """Run commands as one transaction and return their output. Raise :class:`NftError` with

@@ -19,7 +19,7 @@ suite on it: 1,148 of labd, measured."""
 FOR_A_NODE = 8
 """The number of open files for each further node: 7.2 descriptors of labd, measured from 50 to 300
 nodes, with their system pods."""
-LACK = "this machine lacks open files"
+LACK = "this machine allows too few open files"
 """The beginning of every line about open files."""
 LACKS = (errno.EMFILE, errno.ENFILE)
 
@@ -45,12 +45,12 @@ def lack(nodes: int) -> str:
     hard = _login[1]
     if hard >= needed:
         return ""
-    return f"{LACK}: a process of a lab of {nodes} nodes needs up to {needed:,}, the hard limit is {hard:,}; {REMEDY}"
+    return f"{LACK}: a process of a lab with {nodes} nodes needs up to {needed:,}, but the hard limit is {hard:,}; {REMEDY}"
 
 
 REMEDY = (
-    "an administrator raises it: nofile in /etc/security/limits.conf, LimitNOFILE= of a systemd unit, "
-    "--ulimit nofile=65536 of docker run"
+    "an administrator can raise it: nofile in /etc/security/limits.conf, LimitNOFILE= of a systemd unit, "
+    "or --ulimit nofile=65536 of docker run"
 )
 
 
@@ -74,6 +74,8 @@ def exhausted(number: int) -> str:
     """Return one line about a limit that was reached: of this process (EMFILE) or of the whole
     machine (ENFILE)."""
     if number == errno.ENFILE:
-        return f"{LACK}: its own limit is reached; raise it: sysctl -w fs.file-max=1000000"
+        return (
+            f"{LACK}: the whole machine's limit is reached; raise it: sysctl -w fs.file-max=1000000"
+        )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return f"{LACK}: all {soft:,} that a process may have are open, the hard limit is {hard:,}; {REMEDY}"
+    return f"{LACK}: a process has all its {soft:,} files open, and the hard limit is {hard:,}; {REMEDY}"

@@ -50,8 +50,8 @@ def read_probe(pipe: int) -> list[Lack]:
     if not findings:
         return [
             Lack(
-                what="preflight",
-                why="the probing process ended without an answer",
+                what="result of the preflight checks",
+                why="the checking process ended early",
                 remedy="look for its traceback on standard error, and report it",
             )
         ]

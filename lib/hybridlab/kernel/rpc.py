@@ -127,7 +127,9 @@ class _Call:
         names = self.signature.parameters.keys()
         if not isinstance(params, dict) or params.keys() != names:
             found = ", ".join(params) if isinstance(params, dict) else repr(params)
-            raise Refused(f"it takes {', '.join(names) or 'nothing'}, not {found or 'nothing'}")
+            raise Refused(
+                f"expected parameters {', '.join(names) or '(none)'}, got {found or '(none)'}"
+            )
         return {name: self._decoders[name](value, name) for name, value in params.items()}
 
 

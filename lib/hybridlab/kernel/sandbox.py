@@ -77,7 +77,7 @@ class Sandboxes:
         the same id is refused.
         """
         if sandbox.id in self._by_id:
-            raise Refused(f"sandbox {sandbox.id} exists already ({self._by_id[sandbox.id].name})")
+            raise Refused(f"sandbox {sandbox.id} already exists ({self._by_id[sandbox.id].name})")
         self._by_id[sandbox.id] = sandbox
 
     def get(self, sandbox_id: str) -> Sandbox:
@@ -85,7 +85,9 @@ class Sandboxes:
         try:
             return self._by_id[sandbox_id]
         except KeyError:
-            raise UnknownSandbox(f"no sandbox {sandbox_id}: never added, or removed") from None
+            raise UnknownSandbox(
+                f"there is no sandbox {sandbox_id}: it was never added, or it was removed"
+            ) from None
 
     def node(self, name: str) -> Sandbox:
         """Return the sandbox of a node; raise :class:`UnknownSandbox`."""

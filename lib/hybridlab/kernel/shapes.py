@@ -79,7 +79,9 @@ def _dataclass_decoder(cls: type) -> _Decoder:
         given = _expect(dict, value, at)
         for name in given:
             if name not in fields:
-                raise ShapeError(f"{at}: unknown field {name!r}; known are {', '.join(fields)}")
+                raise ShapeError(
+                    f"{at}: unknown field {name!r}; the fields are {', '.join(fields)}"
+                )
         try:
             return cls(**{name: fields[name](v, f"{at}.{name}") for name, v in given.items()})
         except TypeError as error:

@@ -167,7 +167,8 @@ class Channel:
             if handler is None:
                 _close_all(fds)
                 raise Refused(
-                    f"there is no method {method}; known are {', '.join(sorted(self._handlers))}"
+                    f"there is no method {method}; the methods are "
+                    f"{', '.join(sorted(self._handlers))}"
                 )
             result = await handler(params, fds)
             reply = result if isinstance(result, DescriptorReply) else DescriptorReply(result)
@@ -235,7 +236,7 @@ class Channel:
             raise ChannelClosed(f"{self.peer} is gone: {self._closed.result()}")
         if len(fds) > _MAX_FDS:
             raise ValueError(
-                f"too many descriptors in one message: {len(fds)}; the kernel takes {_MAX_FDS}"
+                f"too many descriptors in one message: {len(fds)}; the kernel's limit is {_MAX_FDS}"
             )
         waiting = bool(self._unsent)
         self._unsent.append((memoryview(line + b"\n"), [os.dup(fd) for fd in fds]))
@@ -298,7 +299,7 @@ class Channel:
         try:
             message = orjson.loads(line)
         except orjson.JSONDecodeError:
-            self.close(f"not a JSON line: {line[:80]!r}")
+            self.close(f"received a line that is not JSON: {line[:80]!r}")
             return
         fds = [self._received_fds.popleft() for _ in range(message.get("fds") or 0)]
         number = message.get("id", 0)

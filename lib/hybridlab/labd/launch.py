@@ -77,7 +77,7 @@ class Labd:
     def channel(self) -> Channel:
         """Return the channel. Raise RuntimeError before :meth:`connect`."""
         if self._channel is None:
-            raise RuntimeError("Labd.connect() was not awaited yet")
+            raise RuntimeError("Labd.connect() has not been awaited yet")
         return self._channel
 
     async def connect(self, on_event: Callable[[str, Any], None] | None = None) -> Channel:
@@ -105,9 +105,7 @@ class Labd:
         if event == FAILED:
             lacks = tuple(Lack(**item) for item in params["lacks"])
             await self.close()
-            raise LabdFailed(
-                "this machine does not allow a lab: " + "; ".join(map(str, lacks)), lacks
-            )
+            raise LabdFailed("this machine cannot run a lab: " + "; ".join(map(str, lacks)), lacks)
         return channel
 
     async def close(self, *, patience: float = 5.0) -> None:

@@ -28,11 +28,11 @@ class SourceCheckOn(Entries):
         if _fabric(lab).routes:
             raise BadFault(
                 "the underlay's routers route blocks to nodes, "
-                "so that pods' addresses belong to these"
+                "so the fabric accepts the addresses of a node's pods"
             )
         self._lab = lab
         checks = lab.calico.plane.source_checks
-        words = [f"the fabric checks the sources of {node}" for node in nodes]
+        words = [f"the fabric checks the source addresses of packets from {node}" for node in nodes]
         super().__init__(
             identity, tuple(nodes), dict.fromkeys(words, checks), self._follow, self._follow
         )
@@ -53,7 +53,7 @@ class HostEndpointMissing(RuleFault):
         nodes = lab.nodes_of("windows", parameters["node"])
         without = [node for node in nodes if lab.calico.windows[node].hns.host_endpoint is None]
         if without:
-            raise BadFault(f"{without[0]} has no endpoint of the host among its pods")
+            raise BadFault(f"node {without[0]} has no host endpoint that could be removed")
         plane = lab.calico.plane
         drop = [("f_policy", f'iifname "{plane.pod_prefix}*" oifname "{plane.device}" drop')]
         super().__init__(lab.dataplane, identity, dict.fromkeys(nodes, drop))

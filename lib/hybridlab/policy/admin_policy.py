@@ -73,7 +73,7 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
     elif subject.get("pods") is not None:
         namespaces, pods = _pods(subject["pods"])
     else:
-        raise PolicyError("spec.subject: neither namespaces nor pods")
+        raise PolicyError("spec.subject has neither namespaces nor pods")
     calico: dict[str, Any] = {
         "tier": tier,
         "order": order,
@@ -135,7 +135,7 @@ def _peer(peer: Written, *, with_networks: bool) -> dict[str, Any]:
     if with_networks and peer.get("networks"):
         found |= {"nets": list(networks(peer["networks"]))}
     if not found:
-        raise PolicyError(f"a peer of none of the supported kinds: {', '.join(peer) or 'empty'}")
+        raise PolicyError(f"a peer has no supported field: {', '.join(peer) or 'it is empty'}")
     return found
 
 
@@ -183,5 +183,5 @@ def _cluster_port(entry: Written) -> tuple[str, int | str | None]:
 
 def _range(span: Written) -> str:
     if span["start"] > span["end"]:
-        raise PolicyError(f"ports {span['start']} to {span['end']} are no range")
+        raise PolicyError(f"ports {span['start']} to {span['end']} are not a range")
     return f"{span['start']}:{span['end']}"

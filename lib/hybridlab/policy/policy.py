@@ -347,10 +347,10 @@ def _ports(given: Iterable[int | str] | None, where: str) -> Ports:
         if first.isdigit() and (last.isdigit() if colon else True):
             span = (int(first), int(last or first))
             if not 0 <= span[0] <= span[1] <= 65535:
-                raise PolicyError(f"{where}: {port!r} is no range of ports")
+                raise PolicyError(f"{where}: {port!r} is not a range of ports")
             ports = replace(ports, ranges=(*ports.ranges, span))
         elif colon:
-            raise PolicyError(f"{where}: {port!r} is no range of ports")
+            raise PolicyError(f"{where}: {port!r} is not a range of ports")
         else:
             ports = replace(ports, names=(*ports.names, first))
     return ports

@@ -274,14 +274,12 @@ class _Tokens:
         if self._text[start] in "'\"":
             if found := self._take(_STRING):
                 return _Token("string", found.group()[1:-1], start, self._at)
-            raise error_in(self._text, start, "a string that does not end")
+            raise error_in(self._text, start, "unterminated string")
         if self.found and self.found[-1].kind == "label":
             if found := self._take(_OPERATORS):
                 word = "".join(found.group().split())
                 return _Token("operator", _TWO_WORDS.get(word, word), start, self._at)
-            raise error_in(
-                self._text, start, f"expected an operator behind {self.found[-1].text!r}"
-            )
+            raise error_in(self._text, start, f"expected an operator after {self.found[-1].text!r}")
         if found := self._take(_CALL):
             return self._call(found.group(1), start)
         return _Token("label", self._label(start), start, self._at)
@@ -289,7 +287,7 @@ class _Tokens:
     def _call(self, name: str, start: int) -> _Token:
         label = self._label(self._at) if name == "has" else ""
         if not self._take(_END_OF_CALL):
-            raise error_in(self._text, self._at, f"expected ) behind {name}(")
+            raise error_in(self._text, self._at, f"expected ) after {name}(")
         return _Token(name, label, start, self._at)
 
     def _label(self, start: int) -> str:

@@ -128,9 +128,9 @@ async def _file(process: Process, path: str, arguments: list[str]) -> int:
     try:
         content = process.files.read(path)
     except OSError:
-        raise NotEmulated(f"the answer to a script file that is not there, {path}") from None
+        raise NotEmulated(f"the error for a script file that does not exist, {path}") from None
     if not recorded.speaks_protocol(content):
-        raise NotEmulated(f"the script file {path}, which is no probe program")
+        raise NotEmulated(f"the script file {path}, which is not a probe program")
     # a probe program that can run as a process never gets here
     if "powershell" in process.settings:
         raise NotEmulated(f"the probe program {path} from inside another program")

@@ -105,7 +105,7 @@ class _RemoveHnsNetwork(Stage):
 
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or not item.has("ID"):
-            raise NotEmulated("Remove-HnsNetwork of something that is no network")
+            raise NotEmulated("Remove-HnsNetwork of an object that is not a network")
         await ask(self.shell, self.call, "remove-network", id=to_text(item.get("ID")))
 
 

@@ -61,10 +61,10 @@ def content(call: Call, text: str) -> list[object]:
 
 async def _start_sleep(shell: Shell, call: Call) -> list[object]:
     if call.has("milliseconds") == call.has("seconds"):
-        raise NotEmulated("Start-Sleep without one length of time")
+        raise NotEmulated("Start-Sleep without exactly one duration")
     milliseconds = to_int(call.get("milliseconds")) + 1000 * to_int(call.get("seconds"))
     if milliseconds < 0:
-        raise NotEmulated("Start-Sleep of less than nothing")
+        raise NotEmulated("Start-Sleep with a negative duration")
     await asyncio.sleep(milliseconds / 1000)
     return []
 

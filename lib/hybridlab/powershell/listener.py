@@ -105,7 +105,7 @@ class _Response:
 
     def _write(self, data: object, start: object, count: object) -> None:
         if not isinstance(data, bytes):
-            raise NotEmulated("OutputStream.Write of a value that is no array of bytes")
+            raise NotEmulated("OutputStream.Write of a value that is not an array of bytes")
         first = to_int(start)
         self._body += data[first : first + to_int(count)]
 

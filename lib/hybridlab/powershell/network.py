@@ -43,7 +43,7 @@ class _GetNetIPAddress(Stage):
 
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
-            raise NotEmulated("Get-NetIPAddress of something that is no adapter")
+            raise NotEmulated("Get-NetIPAddress of an object that is not an adapter")
         await self.put([*_addresses(self.shell)])
 
 

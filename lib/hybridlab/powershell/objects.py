@@ -34,7 +34,7 @@ class HashTable:
         if isinstance(key, NetObject):
             return to_text(key).lower()
         if isinstance(key, bool) or not isinstance(key, (str, int)):
-            raise NotEmulated("a key that is no text and no number")
+            raise NotEmulated("a key that is neither text nor a number")
         return key.lower() if isinstance(key, str) else key
 
     def get(self, key: object) -> object:

@@ -22,7 +22,7 @@ def to_int(value: object) -> int:
         return value.number
     if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value)):
         return int(value)
-    raise NotEmulated("a number from this value")
+    raise NotEmulated("the conversion of this value to a number")
 
 
 def cast(name: str, value: object) -> object:

@@ -69,7 +69,7 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
     """Return the command that a node names, with its arguments bound."""
     name = await shell.value(node.name)
     if not name or not isinstance(name, str):
-        raise NotEmulated("a command that is no name")
+        raise NotEmulated("a command that is not a name")
     key = shell.library.aliases.get(name.lower(), name.lower())
     cmdlet = shell.library.cmdlets.get(key)
     if cmdlet is not None:

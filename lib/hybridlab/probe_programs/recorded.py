@@ -36,7 +36,9 @@ def identify(path: str, content: bytes) -> Program:
     match = PROTOCOL_LINE.match(content)
     version = match.group(1).decode() if match else "none"
     if version != str(PROTOCOL):
-        raise NotRecorded(f"{path}: probe protocol {version}, the lab emulates {PROTOCOL}")
+        raise NotRecorded(
+            f"{path}: its probe protocol is {version}, but the lab emulates {PROTOCOL}"
+        )
     found = hashlib.sha256(content).hexdigest()
     for name, sha256 in table().items():
         if sha256 == found:

@@ -126,18 +126,19 @@ def _check_ranges(profile: Profile, where: Where) -> None:
     if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535):
         raise ProfileError(
             f"{where.of(('kube_proxy', 'node_port_range'))}: kube_proxy.node_port_range is "
-            f"{profile.kube_proxy.node_port_range!r}, expected like 30000-32767"
+            f"{profile.kube_proxy.node_port_range!r}, expected a range such as 30000-32767"
         )
     directory = profile.windows.cni_config_dir
     if not re.fullmatch(r"(/[^/\\]+)+", directory):
         raise ProfileError(
             f"{where.of(('windows', 'cni_config_dir'))}: windows.cni_config_dir is {directory!r}, "
-            "expected like /etc/cni/net.d"
+            "expected a path such as /etc/cni/net.d"
         )
     for field in dataclasses.fields(profile.timing):
         if getattr(profile.timing, field.name) < 0:
             raise ProfileError(
-                f"{where.of(('timing', field.name))}: timing.{field.name} is negative"
+                f"{where.of(('timing', field.name))}: timing.{field.name} is negative, "
+                "expected 0 or more"
             )
 
 
@@ -149,23 +150,27 @@ def _check_names(profile: Profile, where: Where) -> None:
     ):
         if not VERSION.match(value):
             raise ProfileError(
-                f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1"
+                f"{where.of(path)}: {'.'.join(path)} is {value!r}, "
+                "expected a version such as v1.34.1"
             )
     domain = profile.network.dns_domain
     if not all(NODE_NAME.match(label) for label in domain.split(".")):
         raise ProfileError(
-            f"{where.of(('network', 'dns_domain'))}: network.dns_domain is {domain!r}, expected like cluster.local"
+            f"{where.of(('network', 'dns_domain'))}: network.dns_domain is {domain!r}, "
+            "expected a name such as cluster.local"
         )
     if not (profile.calico.v3_api or profile.calico.crd_v1_api):
         raise ProfileError(
-            f"{where.within(('calico',))}: calico.v3_api and calico.crd_v1_api are both false, one must be served"
+            f"{where.within(('calico',))}: calico.v3_api and calico.crd_v1_api are both false, "
+            "expected at least one of them to be true"
         )
 
 
 def _check_nodes(profile: Profile, where: Where) -> None:
     if (count := sum(group.count for group in profile.nodes)) > MOST_NODES:
         raise ProfileError(
-            f"{where.within(('nodes',))}: {count} nodes, a lab supports {MOST_NODES} at most"
+            f"{where.within(('nodes',))}: the profile has {count} nodes, "
+            f"expected at most {MOST_NODES}"
         )
     names: set[str] = set()
     for index, group in enumerate(profile.nodes):
@@ -181,21 +186,24 @@ def _check_nodes(profile: Profile, where: Where) -> None:
 
 def _node_problem(group: NodeGroup) -> str:
     if not NODE_NAME.match(group.name) or len(group.name) > 50:
-        return "a node's name is lower-case letters, digits and dashes, at most 50"
+        return "a node's name must have at most 50 lower-case letters, digits and dashes"
     if group.count < 1:
         return f"count is {group.count}, expected 1 or more"
     if group.os == "windows":
         if group.control_plane:
             return "Windows nodes cannot be control planes"
         if not WINDOWS_BUILD.match(group.windows_build):
-            return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
+            return (
+                f"windows_build is {group.windows_build!r}, "
+                "expected a build with UBR such as 10.0.20348.2762"
+            )
     else:
         names = ("windows_build", "windows_updates", "windows_registry", "windows_dsr")
         if strange := [name for name in names if getattr(group, name) not in ("", (), {}, None)]:
-            return f"{strange[0]} is for Windows nodes only"
+            return f"{strange[0]} is set, but only Windows nodes can have it"
     for taint in group.taints:
         if not TAINT.match(taint):
-            return f"taint {taint!r} is not key=value:Effect or key:Effect"
+            return f"taint is {taint!r}, expected key=value:Effect or key:Effect"
     return ""
 
 
@@ -213,7 +221,7 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
     if blocks < count:
         raise ProfileError(
             f"{where.of(('network', 'pod_cidr'))}: {pool} has {blocks} blocks of /{network.block_size}, "
-            f"{count} nodes need one each"
+            f"but {count} nodes need one block each"
         )
     addresses = 2 ** (32 - network.block_size)
     if (
@@ -222,18 +230,20 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
     ):
         raise ProfileError(
             f"{where.of(('network', 'block_size'))}: a block of /{network.block_size} has {addresses} addresses, "
-            f"a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them and needs at least one for a pod"
+            f"but a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them "
+            "and needs at least one for a pod"
         )
     if network.ipam != "calico-ipam" and 256 * count > pool.num_addresses:
         raise ProfileError(
             f"{where.of(('network', 'ipam'))}: network.ipam is {network.ipam}, "
-            f"and {pool} has no /24 for each of {count} nodes"
+            f"but {pool} does not have a /24 for each of {count} nodes"
         )
     for subnet in (cidr for key, cidr in cidrs.items() if key.startswith("node_cidr")):
         room = subnet.num_addresses - 20
         if count > room:
             raise ProfileError(
-                f"{where.of(('network', 'node_cidr'))}: {subnet} has room for {max(room, 0)} nodes, {count} are wanted"
+                f"{where.of(('network', 'node_cidr'))}: {subnet} has room for {max(room, 0)} nodes, "
+                f"but the profile has {count}"
             )
 
 

@@ -61,10 +61,10 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
         path = Path(name_or_path)
         if path.suffix not in {".yaml", ".yml"} and not path.exists():
             near = difflib.get_close_matches(name_or_path.casefold(), names(), 3)
-            hint = f"meant {' or '.join(near)}? " if near else ""
+            hint = f". Did you mean {' or '.join(near)}?" if near else "."
             raise ProfileError(
-                f"unknown profile {name_or_path!r}: {hint}known are {', '.join(names())}, "
-                "or give a YAML file"
+                f"there is no profile {name_or_path!r}{hint} "
+                f"The profiles are {', '.join(names())}; the path of a YAML file is accepted, too"
             )
         try:
             text = path.read_text()
@@ -78,11 +78,12 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise ProfileError(
-            f"{where.source}{line}: not YAML: {getattr(error, 'problem', error)}"
+            f"{where.source}{line}: the profile is not valid YAML: "
+            f"{getattr(error, 'problem', error)}"
         ) from error
     if not isinstance(document, dict):
         raise ProfileError(
-            f"{where.source}:1: a profile is a mapping of keys, this is {_kind(document)}"
+            f"{where.source}:1: the profile is {_kind(document)}, expected a mapping of keys"
         )
     _note_lines(node, (), where)
     return document, where
@@ -106,7 +107,7 @@ def _override(document: dict[str, Any], where: Where, key: str, text: str) -> No
     try:
         value = yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
-        raise ProfileError(f"--set {key}={text}: the value is not YAML") from error
+        raise ProfileError(f"--set {key}={text}: the value is not valid YAML") from error
     target: Any = document
     for step in steps[:-1]:
         if isinstance(target, list):
@@ -117,7 +118,7 @@ def _override(document: dict[str, Any], where: Where, key: str, text: str) -> No
             path = (*path, step)
             target = target.setdefault(step, {})
         if not isinstance(target, (dict, list)):
-            raise ProfileError(f"{origin}: {step!r} is a single value, it has no parts")
+            raise ProfileError(f"{origin}: {step!r} is a single value and has no fields")
     if isinstance(target, list):
         last = _index(steps[-1], target, origin)
         path = (*path, str(last))
@@ -135,7 +136,7 @@ def _index(step: str, items: list[Any], where: str) -> int:
     known = ", ".join(
         str(item.get("name", index)) for index, item in enumerate(items) if isinstance(item, dict)
     )
-    raise ProfileError(f"{where}: no entry {step!r} in the list; there are {known}")
+    raise ProfileError(f"{where}: the list has no entry {step!r}; its entries are {known}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +200,7 @@ def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
     if type(value) in (int, float) and shape is str:
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
-        raise place.not_as_expected(value, shape.__name__)
+        raise place.not_as_expected(value, _kind(shape()))
     return value
 
 
@@ -207,11 +208,11 @@ def _shape_of_plane(value: Any, place: _Place) -> type[PlaneSettings]:
     """Return the settings class of a plane's kind. Raise ProfileError for an unknown plane."""
     built = ", ".join(PLANES)
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise place.wrong(f"{place} needs its kind first, one of {built}")
+        raise place.wrong(f"{place} has no kind, expected one of {built}")
     plane = PLANES.get(str(value["kind"]))
     if plane is None:
         kind = place.below("kind")
-        raise kind.wrong(f"{kind} is {value['kind']!r}, which is not built; built: {built}")
+        raise kind.wrong(f"{kind} is {value['kind']!r}, expected one of {built}")
     return plane.settings_type
 
 
@@ -223,13 +224,13 @@ def _build_dataclass(shape: type, value: Any, place: _Place) -> Any:
     if shape is PlaneSettings:
         shape = _shape_of_plane(value, place)
     if not isinstance(value, Mapping):
-        raise place.not_as_expected(value, f"keys of {shape.__name__}")
+        raise place.not_as_expected(value, "a mapping of keys")
     hints = typing.get_type_hints(shape)
     fields = {field.name: field for field in dataclasses.fields(shape)}
     for key in value:
         if key not in fields:
             unknown = place.below(key)
-            raise unknown.wrong(f"unknown key {str(unknown)!r}; known here are {', '.join(fields)}")
+            raise unknown.wrong(f"unknown key {str(unknown)!r}; possible here: {', '.join(fields)}")
     missing = [
         name
         for name, field in fields.items()
@@ -250,5 +251,7 @@ def _kind(value: Any) -> str:
         list: "a list",
         str: "text",
         bool: "true or false",
+        int: "a whole number",
+        float: "a number",
         type(None): "empty",
     }.get(type(value), type(value).__name__)

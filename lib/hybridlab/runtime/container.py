@@ -382,7 +382,7 @@ class Container:
 
             async def missing(process: Process) -> int:
                 await process.stderr.write(
-                    f"not emulated: {name}: labd was started without it\n".encode()
+                    f"not emulated: {name}: labd was started without this program\n".encode()
                 )
                 return 1
 
@@ -426,7 +426,7 @@ class Container:
                 "applet %s in container %s (%s)", process.argv, self.spec.name, self.spec.image
             )
             with contextlib.suppress(OSError):
-                words = f"not emulated: {process.argv[0]} broke inside the lab; labd's log has the traceback\n"
+                words = f"not emulated: {process.argv[0]} failed inside the lab; labd's log has the traceback\n"
                 await process.stderr.write(words.encode())
             return 1
 

@@ -203,15 +203,15 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
         async with asyncio.timeout(_TRIAL_BOUND):
             why = await _tried(hosts, real)
     except TimeoutError:
-        why = f"it did not end within {_TRIAL_BOUND:g} s"
+        why = f"PowerShell did not exit within {_TRIAL_BOUND:g} s"
     except (OSError, KernelError) as error:
         why = str(error)
     if not why:
         return None
     return Lack(
-        what=f"PowerShell {real.powershell.version} of {real.powershell.home} in a pod",
+        what=f"start of PowerShell {real.powershell.version} ({real.powershell.home}) in a pod",
         why=" ".join(why.split())[:300],
-        remedy="name another by --powershell, or leave that out",
+        remedy="name another PowerShell with --powershell, or leave this option out",
     )
 
 

@@ -73,7 +73,9 @@ class RuntimeService:
         try:
             return self._containers[container]
         except KeyError:
-            raise Refused(f"no container {container}: never started, or removed") from None
+            raise Refused(
+                f"there is no container {container}: it was never started, or it was removed"
+            ) from None
 
     async def start(self, spec: ContainerSpec) -> None:
         found = images.find(spec.image)
@@ -82,7 +84,7 @@ class RuntimeService:
         if spec.os not in found.image.os:
             raise Refused(f"image {spec.image} has no {spec.os} variant")
         if spec.id in self._containers:
-            raise Refused(f"container {spec.id} exists already")
+            raise Refused(f"container {spec.id} already exists")
         sandbox = self._sandboxes.get(spec.pod)
         if spec.os == "linux" and not spec.host_network:
             with sandbox.entered():

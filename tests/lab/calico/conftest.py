@@ -37,7 +37,7 @@ POLICIES = "networkpolicies.networking.k8s.io"
 
 
 async def _no_containers(pod: Obj, container: str) -> None:
-    raise AssertionError(f"{container}: no container runs here")
+    raise AssertionError(f"container {container} was to be killed, but this lab runs no containers")
 
 
 class CountingChannel:

@@ -201,7 +201,7 @@ def test_two_labs_do_not_see_each_other() -> None:
         planes = [remote_dataplane(await labd.connect()) for labd in (first, second)]
         await planes[0].add_node(NODE)
         await planes[1].add_node(NODE)
-        with pytest.raises(Exception, match="node n exists already"):
+        with pytest.raises(Exception, match="node n already exists"):
             await planes[1].add_node(NODE)
         await asyncio.gather(first.close(), second.close())
 

@@ -121,12 +121,14 @@ def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab: Lab) -> None:
     assert answer.outcome == "open"
     lab.run(lab.plane.remove_pod("host"))
     assert lab.tcp("node:l2", "l2a").outcome == "open"
-    with pytest.raises(DataplaneError, match="no sandbox host: never added, or removed"):
+    with pytest.raises(
+        DataplaneError, match="there is no sandbox host: it was never added, or it was removed"
+    ):
         lab.socket("host")
 
 
 def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab: Lab) -> None:
-    with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a exists already"):
+    with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a already exists"):
         lab.run(lab.plane.add_pod(lab.pods["l1a"]))
     with pytest.raises(DataplaneError, match="no node l9; there are l1, l2, w1, w2"):
         lab.run(

@@ -111,7 +111,7 @@ def test_a_stale_kubeconfig_is_recognised_and_replaced(tmp_path: Path) -> None:
         first.process.wait()
         first_text = first.kubeconfig.read_text()
         stale = hybridlab("status", "--kubeconfig", str(first.kubeconfig))
-        assert (stale.returncode, "stale, its lab is gone" in stale.stderr) == (4, True), (
+        assert (stale.returncode, "its lab no longer runs" in stale.stderr) == (4, True), (
             stale.stderr
         )
     with running_lab(tmp_path, "--profile", "small") as second:
@@ -164,7 +164,7 @@ def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_w
     )
     os.close(there)
     try:
-        said = _heard(here, b"Ctrl-C ends it\r\n")
+        said = _heard(here, b"Ctrl-C ends the lab\r\n")
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all that run there
         after = _heard(here, b"")
         assert process.wait(timeout=30) == 0

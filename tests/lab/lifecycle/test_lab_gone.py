@@ -127,7 +127,8 @@ def test_a_lab_that_can_open_no_more_files_ends_the_run_at_once_with_exit_code_7
     assert "VIOLATED" not in {test["verdict"] for test in report["tests"]}
     assert (
         out.count(
-            "note: the run ended: the lab ended: hybridlab: this machine lacks open files: all "
+            "note: the run ended: the lab ended: "
+            "hybridlab: this machine allows too few open files: a process has all "
         )
         == 1
     )

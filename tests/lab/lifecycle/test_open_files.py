@@ -83,7 +83,7 @@ def test_a_hard_limit_that_is_too_low_is_one_line_with_both_numbers(tmp_path: Pa
     assert done.returncode == 7
     assert done.stdout == ""
     assert re.fullmatch(
-        r"hybridlab: this machine lacks open files: .* 6 nodes needs up to [\d,]+, the hard limit is 256; .*\n",
+        r"hybridlab: this machine allows too few open files: .* 6 nodes needs up to [\d,]+, but the hard limit is 256; .*\n",
         done.stderr,
     )
 
@@ -107,5 +107,5 @@ def test_a_lab_that_can_open_no_more_files_says_so_once_and_ends(tmp_path: Path,
     assert re.findall(r".*open files.*", said) == [
         line for line in said.splitlines() if line.startswith("hybridlab: ")
     ]
-    assert said.startswith("hybridlab: this machine lacks open files: all ")
+    assert said.startswith("hybridlab: this machine allows too few open files: a process has all ")
     assert len(said) < 2000

@@ -161,7 +161,7 @@ def served(lab: RunningLab) -> str:
 
 @pytest.mark.parametrize(
     ("program", "code", "words"),
-    [("/bin/true", 4, "is no PowerShell 7 that runs here"), ("nowhere", 4, "no such program")],
+    [("/bin/true", 4, "does not run as PowerShell 7 here"), ("nowhere", 4, "does not exist")],
 )
 def test_what_is_no_powershell_is_refused_before_anything_starts(
     program: str, code: int, words: str

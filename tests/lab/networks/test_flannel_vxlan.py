@@ -90,7 +90,7 @@ def test_an_underlay_without_udp_4789_stops_a_node_s_pods(lab: CalicoLab) -> Non
 
 
 def test_the_fabric_has_no_routes_that_could_be_missing(lab: CalicoLab) -> None:
-    with pytest.raises(BadFault, match="nodes have them, see node-route-missing"):
+    with pytest.raises(BadFault, match="have the routes to pods: see node-route-missing"):
         lab.run(lab.injector.inject("fabric-route-missing", {"node": "windows-2022"}))
 
 

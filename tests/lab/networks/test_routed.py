@@ -93,7 +93,7 @@ def test_a_fault_of_the_other_kind_of_routes_is_refused(lab: CalicoLab) -> None:
     name, more = (
         ("node-route-missing", {"to": "linux-1"}) if cloud else ("fabric-route-missing", {})
     )
-    with pytest.raises(BadFault, match="have them, see" if not cloud else "has them, see"):
+    with pytest.raises(BadFault, match="see node-route" if not cloud else "see fabric-route"):
         lab.run(lab.injector.inject(name, {"node": "windows-2022", **more}))
 
 

@@ -106,7 +106,9 @@ def run_suite(
     output = done.stdout + done.stderr
     report = folder / "latest" / "conformance.json"
     if not report.exists():
-        raise RuntimeError(f"the run ended with {done.returncode} and left no report:\n{output}")
+        raise RuntimeError(
+            f"the run ended with exit code {done.returncode} and left no report:\n{output}"
+        )
     return Run(
         done.returncode, output, json.loads(report.read_text()), (folder / "latest").resolve()
     )

@@ -34,7 +34,7 @@ def with_value(monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
 
 def test_a_value_that_the_lab_cannot_have_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     with_value(monkeypatch, "syn-again", 2)
-    with pytest.raises(ValueError, match="not emulated: syn-again: 2; the lab can have 1, 3, 7"):
+    with pytest.raises(ValueError, match="not emulated: syn-again: 2; the lab supports 1, 3, 7"):
         syn_again.base_table("windows", "cali")
     assert syn_again.base_table("linux", "cali") == "", "the kernel does it"
 

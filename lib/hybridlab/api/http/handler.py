@@ -59,8 +59,8 @@ from hybridlab.api.views import TIERED
 
 _NOT_EMULATED: Final = {
     "attach": "attach: containers of the lab have no terminal to attach to; use exec",
-    "portforward": "port-forward: pods of the lab are reached from other pods",
-    "proxy": "the API server's proxy: pods, services and nodes of the lab are reached from pods",
+    "portforward": "port-forward: only other pods can reach the lab's pods",
+    "proxy": "the API server's proxy: only pods can reach the lab's pods, services and nodes",
     "ephemeralcontainers": "ephemeral containers (kubectl debug)",
 }
 _INCLUDED: Final = frozenset({"None", "Metadata", "Object"})

@@ -66,10 +66,10 @@ class WindowsNode:
             document = json.loads(text)
             plugin = (document.pop("plugins", None) or [document])[0]
             if not isinstance(plugin, dict):
-                raise TypeError("a plugin is no object")
+                raise TypeError("a plugin is not an object")
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             raise ValueError(
-                f"the CNI configuration is no JSON object with a list of plugins: {error}"
+                f"the CNI configuration is not a JSON object with a list of plugins: {error}"
             ) from error
         self.plugin = plugin
         self.cni_text = text if self._list else json.dumps(document | plugin, indent=2)

@@ -23,7 +23,7 @@ class FlannelSettings(PlaneSettings):
         if not SMALLEST_VNI <= self.vni <= LARGEST_VNI:
             return "vni", f"is {self.vni}, expected {SMALLEST_VNI} to {LARGEST_VNI}"
         if profile.network.ipam != "host-local":
-            return "", "is flannel: needs network.ipam=host-local"
+            return "", "is flannel, which needs network.ipam=host-local"
         if profile.calico.install == "operator":
-            return "", "is flannel, which Calico's operator does not know"
+            return "", "is flannel, which Calico's operator does not support"
         return None

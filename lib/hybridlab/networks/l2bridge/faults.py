@@ -65,8 +65,10 @@ def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     """Two nodes have no BGP session with each other, but keep all their other sessions."""
     pair = frozenset((lab.node(parameters["node"]), lab.node(parameters["to"])))
     if len(pair) < 2:
-        raise BadFault(f"to is {parameters['to']!r}, the node itself")
-    return BgpEntries(lab, identity, "down", pair, f"{' and '.join(sorted(pair))} have no session")
+        raise BadFault(f"to is {parameters['to']!r}, the node itself; expected another node")
+    return BgpEntries(
+        lab, identity, "down", pair, f"{' and '.join(sorted(pair))} have no BGP session"
+    )
 
 
 @TYPES.fault(
@@ -97,27 +99,28 @@ _at_a_node(
     "windows",
     "unrendered",
     "has no BGP peers configured",
-    "confd of a Windows node runs and writes no BGP configuration.",
+    "On a Windows node confd runs but writes no BGP configuration.",
 )
 _at_a_node(
     "block-not-announced",
     None,
     "withheld",
-    "announces no block",
+    "announces none of its blocks",
     "A node announces none of its blocks to its BGP peers.",
 )
 _at_a_node(
     "reflects-nothing",
     "linux",
     "clientless",
-    "has no client",
-    "A route reflector takes no peer for its client: it passes no route on, with all sessions up.",
+    "has no route reflector clients",
+    "A route reflector treats no peer as its client: it passes on no routes, although all sessions"
+    " are up.",
 )
 _at_a_node(
     "next-hop-astray",
     None,
     "astray",
-    "announces a next hop on no link",
+    "announces a next hop that no node can reach directly",
     "A node announces its blocks with a next hop that no other node can reach directly.",
 )
 _at_a_node(

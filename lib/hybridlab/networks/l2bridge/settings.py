@@ -39,13 +39,13 @@ class Router:
             for network in self.networks:
                 ipaddress.IPv4Network(network)
         except ValueError as error:
-            return str(error)
+            return f"are invalid: {error}"
         if self.underlay and address not in {network[1] for network in networks}:
-            return f"{address} is not the first address of a network of nodes, which the underlay's routers have"
+            return f"have the underlay router {address}, expected the first address of a network of nodes"
         return (
             ""
             if any(address in network for network in networks)
-            else f"{address} is on no network of nodes"
+            else f"have the router {address}, expected an address in a network of nodes"
         )
 
 
@@ -79,7 +79,7 @@ class L2BridgeSettings(PlaneSettings):
         if broken(version) and not self.as_shipped:
             return (
                 "",
-                f"is l2bridge: Calico {version} configures no BGP on Windows, take v3.31.7, or set as_shipped",
+                f"is l2bridge, but Calico {version} configures no BGP on Windows: use v3.31.7, or set as_shipped",
             )
         return None
 

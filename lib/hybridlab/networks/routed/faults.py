@@ -42,7 +42,7 @@ def missing_of(lab: LabParts) -> Missing:
     Calico routes its pods."""
     found = getattr(lab.calico.plane, "missing", None)
     if not isinstance(found, Missing):
-        raise BadFault("the routes of the lab's pods are Calico's")
+        raise BadFault("Calico sets the routes to this lab's pods: see route-missing")
     return found
 
 
@@ -53,7 +53,9 @@ def node_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
     node = lab.node(parameters["node"])
     other = lab.node(parameters["to"])
     if lab.calico.plane.fabric(lab.calico.typha.routing).routes:
-        raise BadFault("no node has routes to pods: the fabric has them, see fabric-route-missing")
+        raise BadFault(
+            "the fabric, not the nodes, has the routes to pods: see fabric-route-missing"
+        )
     effect = f"{node} has no route to pods of {other}"
     return RouteEntries(lab, identity, (node, other), missing.node_routes, effect)
 
@@ -64,7 +66,7 @@ def fabric_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, 
     missing = missing_of(lab)
     node = lab.node(parameters["node"])
     if not lab.calico.plane.fabric(lab.calico.typha.routing).routes:
-        raise BadFault("the fabric has no routes to pods: nodes have them, see node-route-missing")
+        raise BadFault("the nodes, not the fabric, have the routes to pods: see node-route-missing")
     effect = f"the fabric has no route to pods of {node}"
     return RouteEntries(lab, identity, node, missing.fabric_routes, effect)
 
@@ -78,5 +80,5 @@ def pod_cidr_full(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     def refused(before: str, node: str) -> str:
         return words(lab.calico.nodes[node]) if node == full else before
 
-    tables = {f"{full} has no address left": lab.calico.pod_network.refusals.taps}
+    tables = {f"{full} has no address left for pods": lab.calico.pod_network.refusals.taps}
     return Entries(identity, refused, tables)

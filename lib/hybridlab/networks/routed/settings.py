@@ -35,12 +35,12 @@ class RoutedSettings(PlaneSettings):
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         ipam = IPAM.get(self.plugin, "host-local")
         if profile.network.ipam != ipam:
-            return "plugin", f"is {self.plugin}: needs network.ipam={ipam}"
+            return "plugin", f"is {self.plugin}, which needs network.ipam={ipam}"
         operator = profile.calico.install == "operator"
         if operator and self.plugin not in BY_OPERATOR:
-            return "plugin", f"is {self.plugin}, which Calico's operator does not know"
+            return "plugin", f"is {self.plugin}, which Calico's operator does not support"
         if self.plugin == "calico" and not operator:
-            return "plugin", "is calico: implemented only with calico.install=operator"
+            return "plugin", "is calico, which is implemented only with calico.install=operator"
         if self.plugin == "flannel" and self.routes == "cloud":
-            return "routes", "is cloud: flannel host-gw sets routes on nodes, set static"
+            return "routes", "is cloud, but flannel host-gw sets the nodes' routes: use static"
         return None

@@ -169,7 +169,7 @@ class Vxlan(Plane):
         problem = (
             ""
             if windows is None
-            else "HNS network Calico is missing, no route to another node is in place"
+            else "HNS network Calico is missing, so there are no routes to other nodes"
         )
         return NodeProgram(tunnel=tunnel, routes=routes, problem=problem, unknown=unknown)
 
@@ -327,7 +327,7 @@ def cni_vni(windows: WindowsNode) -> int:
         return int(given)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"vxlan_vni of the CNI configuration is {given!r}, which is no number"
+            f"vxlan_vni of the CNI configuration is {given!r}, expected a number"
         ) from error
 
 

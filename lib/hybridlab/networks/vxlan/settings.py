@@ -35,7 +35,7 @@ class VxlanSettings(PlaneSettings):
         if profile.network.ipam == "host-local":
             return (
                 "",
-                "is vxlan, which Calico supports only with its own IPAM; "
-                "network.ipam is host-local",
+                "is vxlan, which Calico supports only with its own IPAM, "
+                "but network.ipam is host-local",
             )
         return None

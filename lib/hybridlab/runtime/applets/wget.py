@@ -25,7 +25,7 @@ async def wget(process: Process) -> int:
     except (getopt.GetoptError, ValueError) as error:
         return await not_emulated(process, f"wget: {error}")
     if len(words) != 1:
-        return await not_emulated(process, "wget of other than one URL")
+        return await not_emulated(process, "wget with no URL or several URLs")
     if words[0].startswith(("https://", "ftp://")):
         return await not_emulated(process, f"wget {words[0].split(':')[0]}")
     try:

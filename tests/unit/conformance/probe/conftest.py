@@ -80,7 +80,7 @@ class Agents:
 
     def otherwise(self, channel: Any, query: dict[str, list[str]]) -> None:
         """Serve an exec for which there is no script."""
-        channel.status(None, message=f"the test has no script for the exec of {query['command']}")
+        channel.status(None, message=f"the test scripts no exec of {query['command']}")
         channel.close()
 
 

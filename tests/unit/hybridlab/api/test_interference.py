@@ -80,7 +80,7 @@ def test_exec_faults_of_scopes_that_can_meet_are_refused() -> None:
     execs.put("one", ExecFault(kind="cut", scope=Scope(namespace="a", pod="p")))
     execs.put("two", ExecFault(kind="hang", scope=Scope(namespace="b")))
     with pytest.raises(
-        ValueError, match=r"already made to fail: cut \(namespace a, pod p\); heal that first"
+        ValueError, match=r"another exec fault is active: cut \(namespace a, pod p\); heal it first"
     ):
         execs.put("three", ExecFault(kind="hang", scope=Scope(node="n1")))
     execs.heal("one")
@@ -101,7 +101,9 @@ def test_only_the_first_execs_are_caught_and_stay_so() -> None:
 
 
 def test_an_unknown_exec_fault_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="there is no exec fault 'odd'; there are empty-output"):
+    with pytest.raises(
+        ValueError, match="there is no exec fault 'odd'; the exec faults are empty-output"
+    ):
         Interference().execs.put("f", ExecFault(kind="odd"))
 
 

@@ -193,7 +193,7 @@ def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> N
             {}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)}
         )
         with pytest.raises(
-            SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"
+            SandboxError, match=r"vxlan_vni of the CNI configuration is .*, expected a number"
         ):
             await made.pod("w", WINDOWS)
 

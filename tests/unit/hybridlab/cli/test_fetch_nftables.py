@@ -72,7 +72,7 @@ def test_it_is_fetched_as_this_user_into_a_folder_of_its_own(
     assert told.splitlines()[1].endswith(
         "download libnftables1 libnftnl11 libmnl0 libjansson4 libxtables12"
     )
-    assert "libnftables is here: " in capsys.readouterr().out
+    assert "libnftables is installed: " in capsys.readouterr().out
     assert fetch_nftables.run() == 0  # it is there by now
     assert (programs / "told").read_text() == told
 
@@ -81,7 +81,7 @@ def test_what_apt_get_says_is_passed_on_in_one_line(hidden: Path, programs: Path
     program(programs, "apt-get", "echo 'E: Failed to fetch' >&2; echo 'no network' >&2; exit 100")
     with pytest.raises(
         Stop,
-        match=r"^apt-get update failed: E: Failed to fetch no network; install it with:  sudo ",
+        match=r"^apt-get update failed: E: Failed to fetch no network; install libnftables with:  ",
     ) as stop:
         fetch_nftables.run()
     assert stop.value.code == 7
@@ -91,7 +91,7 @@ def test_what_apt_get_says_is_passed_on_in_one_line(hidden: Path, programs: Path
 @pytest.mark.usefixtures("hidden")
 def test_packages_without_the_library_are_named(programs: Path) -> None:
     program(programs, "dpkg-deb", 'mkdir -p "$3"')
-    with pytest.raises(Stop, match=f"the packages libnftables1, .* have no {HIDDEN}"):
+    with pytest.raises(Stop, match=f"the packages libnftables1, .* do not contain {HIDDEN}"):
         fetch_nftables.run()
 
 
@@ -117,7 +117,7 @@ def test_without_apt_get_it_is_said_how_this_system_installs_it(
         ({"ID": "fedora"}, "sudo dnf install nftables"),
         ({"ID": "manjaro", "ID_LIKE": "arch"}, "sudo pacman -S nftables"),
         ({"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "sudo zypper install libnftables1"),
-        ({"ID": "nixos"}, "install the package with libnftables.so.1 (nftables)"),
+        ({"ID": "nixos"}, "the system's package with libnftables.so.1 (nftables)"),
     ],
 )
 def test_each_system_has_its_own_words(
@@ -135,10 +135,14 @@ def test_all_lacks_are_said_at_once_and_a_library_that_can_be_fetched_is_none(
     assert machine.main() == 7
     assert (
         capsys.readouterr().err
-        == "this machine lacks vxlan devices: not supported; sudo modprobe vxlan\n"
+        == "this machine cannot run a lab: no vxlan devices: not supported; "
+        "remedy: sudo modprobe vxlan\n"
     )
     monkeypatch.setattr(machine, "can_fetch", lambda: False)
-    assert [line.partition(":")[0] for line in machine.lacks()] == ["vxlan devices", "libnftables"]
+    assert [line.partition(":")[0] for line in machine.lacks()] == [
+        "no vxlan devices",
+        "no libnftables",
+    ]
     monkeypatch.setattr(preflight, "check", list)
     assert machine.main() == 0
 
@@ -149,6 +153,8 @@ def test_another_system_than_linux_is_told_what_to_use(
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     (line,) = machine.lacks()
-    assert "(this is Darwin): use a Linux virtual machine" in line
+    assert "but this system is Darwin: use a Linux virtual machine" in line
     assert main(["up"]) == 7
-    assert capsys.readouterr().err.startswith("hybridlab: this machine lacks Linux, ")
+    assert capsys.readouterr().err.startswith(
+        "hybridlab: this machine cannot run a lab: a lab needs the namespaces of Linux, "
+    )

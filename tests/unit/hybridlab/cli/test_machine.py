@@ -20,7 +20,8 @@ def test_too_low_a_hard_limit_of_open_files_is_one_line_with_both_numbers() -> N
     told = [line for line in done.stderr.splitlines() if "files" in line]
     assert len(told) == 1
     assert told[0].startswith(
-        "this machine lacks open files: a process of a lab of 6 nodes needs up to "
+        "this machine cannot run a lab: too few open files: "
+        "a process of a lab with 6 nodes needs up to "
     )
     assert "the hard limit is 256; " in told[0]
 

@@ -84,7 +84,7 @@ def test_the_systems_folders_and_homes_are_refused(
         "net": (installed / "home", f"{folder}/shared/Microsoft.NETCore.App/10.0.1"),
     }
     program = names(installed, *lines[which], "7.6.9")
-    with pytest.raises(Stop, match=f"its folder is {folder},") as refused:
+    with pytest.raises(Stop, match=f"its folder {folder} also contains") as refused:
         powershell.named(program)
     assert refused.value.code == USAGE
     assert "\n" not in str(refused.value)
@@ -93,19 +93,28 @@ def test_the_systems_folders_and_homes_are_refused(
 def test_a_folder_that_a_link_makes_of_the_system_is_refused(installed: Path) -> None:
     (installed / "link").symlink_to("/usr")
     program = names(installed, installed / "link", runtime(installed), "7.6.9")
-    with pytest.raises(Stop, match=r"its folder is /usr,"):
+    with pytest.raises(Stop, match=r"its folder /usr also contains"):
         powershell.named(program)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("echo 7.6.9", "is no PowerShell 7 that runs here"),
-        ("echo no licence >&2; exit 3", "is no PowerShell 7 that runs here: no licence"),
-        ("echo a; echo b; echo c", "is no PowerShell 7 that runs here"),
-        ("echo HERE/net; echo HERE/x/y/z; echo 7.6.9", "its folder HERE/net has no pwsh.dll"),
-        ("echo HERE/home; echo HERE/home; echo 7.6.9", "its folder HERE/home has no pwsh"),
-        ("echo HERE/home; echo HERE/x/y/z/a; echo 7.6.9", "its folder HERE/x has no dotnet"),
+        ("echo 7.6.9", "does not run as PowerShell 7 here"),
+        ("echo no licence >&2; exit 3", "does not run as PowerShell 7 here: no licence"),
+        ("echo a; echo b; echo c", "does not run as PowerShell 7 here"),
+        (
+            "echo HERE/net; echo HERE/x/y/z; echo 7.6.9",
+            "its folder HERE/net does not contain pwsh.dll",
+        ),
+        (
+            "echo HERE/home; echo HERE/home; echo 7.6.9",
+            "its folder HERE/home does not contain pwsh",
+        ),
+        (
+            "echo HERE/home; echo HERE/x/y/z/a; echo 7.6.9",
+            "its folder HERE/x does not contain dotnet",
+        ),
         ("sleep 60", "printed nothing within 0.2 s"),
     ],
 )
@@ -123,7 +132,7 @@ def test_what_is_no_powershell_is_refused(
 
 
 def test_a_program_that_is_not_there_is_refused() -> None:
-    with pytest.raises(Stop, match=r"--powershell=no-such-pwsh: there is no such program"):
+    with pytest.raises(Stop, match=r"--powershell=no-such-pwsh: this program does not exist"):
         powershell.named("no-such-pwsh")
 
 

@@ -76,7 +76,7 @@ def test_a_felix_whose_cni_configuration_is_none_says_so_in_both_logs(
         return lab
 
     lab = asyncio.run(run())
-    said = "the CNI configuration is no JSON object with a list of plugins"
+    said = "the CNI configuration is not a JSON object with a list of plugins"
     assert [line.partition(f": {said}")[0] for line in lab.lines] == ["[ERROR] Felix did not start"]
     assert f"Felix of {NODE} did not start" in caplog.text
     assert said in caplog.text

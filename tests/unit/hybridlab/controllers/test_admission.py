@@ -190,6 +190,6 @@ def test_containers_of_the_host_need_a_runtime_that_has_them(
             lambda pod: pod["status"].get("reason") or pod["status"].get("containerStatuses"),
         )
         message = str(found["status"].get("message", ""))
-        assert (f"not emulated: HostProcess containers by {runtime}" in message) is refused
+        assert (f"not emulated: HostProcess containers with {runtime}" in message) is refused
 
     in_cluster(scenario, profile=profile)

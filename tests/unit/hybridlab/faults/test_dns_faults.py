@@ -136,7 +136,7 @@ def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
             drop = "ip daddr 192.168.9.2 meta l4proto { tcp, udp } th dport 53 drop"
             assert made.rules("linux-1") == [f"f_fwd: {drop}"]
             assert made.rules("linux-2") == []
-            with pytest.raises(BadFault, match="pod is 3, expected 1 to 2"):
+            with pytest.raises(BadFault, match="pod is 3, expected a number from 1 to 2"):
                 await made.injector.inject("dns-pod-silent", {"pod": "3"})
 
     asyncio.run(run())

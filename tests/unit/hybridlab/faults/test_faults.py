@@ -209,7 +209,7 @@ def test_a_fault_of_bgp_is_refused_where_nobody_speaks_it(name: str) -> None:
 def test_a_fault_of_others_routes_is_refused_where_calico_routes(name: str) -> None:
     async def run() -> None:
         async with lab("bgp") as made:
-            with pytest.raises(BadFault, match="the routes of the lab's pods are Calico's"):
+            with pytest.raises(BadFault, match="Calico sets the routes to this lab's pods"):
                 await made.injector.inject(name, ROUTED_BY_OTHERS[name][1])
 
     asyncio.run(run())

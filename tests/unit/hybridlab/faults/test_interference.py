@@ -19,15 +19,15 @@ def test_exec_and_requests_go_wrong_through_the_interference() -> None:
             execs = made.interference.execs
             identity = await made.injector.inject("exec-empty-output")
             assert await made.injector.evidence(identity) == [
-                "exec: empty-output (everywhere); 0 caught"
+                "exec: empty-output (everywhere); execs affected: 0"
             ]
-            with pytest.raises(BadFault, match="exec is already made to fail: empty-output"):
+            with pytest.raises(BadFault, match="another exec fault is active: empty-output"):
                 await made.injector.inject("exec-loses-status")
             assert list(execs.active) == [identity]
             await made.injector.heal(identity)
             identity = await made.injector.inject("exec-loses-status", {"pod": "p", "first": "2"})
             assert await made.injector.evidence(identity) == [
-                "exec: lost-status (pod p); 0 of the first 2 caught"
+                "exec: lost-status (pod p); execs affected: 0 of the first 2"
             ]
             refusing = await made.injector.inject("api-429", {"seconds": "30"})
             assert 29 < made.interference.refusing(refusing) <= 30

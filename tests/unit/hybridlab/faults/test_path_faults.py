@@ -53,7 +53,7 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> No
                 item["name"]: item["parameters"]
                 for item in made.injector.catalogue(fault_types().values())
             }
-            assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
+            assert listed["mtu-black-hole"]["bytes"].startswith("size of the largest outer packet")
 
     asyncio.run(run())
 

@@ -43,13 +43,13 @@ def test_a_message_is_written_ten_times_and_counted_from_then_on(
         "lab ERROR asyncio: something else",
     ]
     assert [line.split(":")[0] for line in found if "repeated" in line] == [
-        "repeated 90 times more",
-        "repeated 990 times more",
-        "repeated 9,990 times more",
+        "repeated 90 more times",
+        "repeated 990 more times",
+        "repeated 9,990 more times",
     ]
     stream = handler.stream
     handler.close()
-    last = "repeated 12,904 times more: lab ERROR asyncio: socket # of # cannot be accepted"
+    last = "repeated 12,904 more times: lab ERROR asyncio: socket # of # cannot be accepted"
     assert str(stream.getvalue()).splitlines()[-1] == last
 
 
@@ -64,10 +64,7 @@ def test_a_log_has_a_size_and_says_that_it_is_full(
         )
     found = str(handler.stream.getvalue())
     assert log.SIZE - 11_000 < len(found) < log.SIZE + 200
-    assert (
-        found.splitlines()[-1]
-        == "this log is full (8 MB): from here on only repetitions are counted"
-    )
+    assert found.splitlines()[-1] == "this log is full (8 MB); further lines only count repetitions"
 
 
 def test_a_lack_of_open_files_is_told_and_not_logged(

@@ -61,7 +61,7 @@ def test_a_lab_whose_hard_limit_is_too_low_is_refused_with_both_numbers(
     monkeypatch.setattr(open_files, "_login", (256, needed - 1))
     line = open_files.lack(200)
     assert line.startswith(
-        f"{open_files.LACK}: a process of a lab of 200 nodes needs up to {needed:,}"
+        f"{open_files.LACK}: a process of a lab with 200 nodes needs up to {needed:,}"
     )
     assert f"the hard limit is {needed - 1:,}; " in line
     monkeypatch.setattr(open_files, "_login", (256, needed))

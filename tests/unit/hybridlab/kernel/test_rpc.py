@@ -114,8 +114,8 @@ def test_a_refusal_is_the_callers_error_and_names_the_call() -> None:
     ("params", "words"),
     [
         ({"box": {"name": 7}, "at": "x"}, "box.name: expected str, got int 7"),
-        ({"box": None}, "it takes box, at, not box"),
-        (None, "it takes box, at, not None"),
+        ({"box": None}, "expected parameters box, at, got box"),
+        (None, "expected parameters box, at, got None"),
     ],
 )
 def test_arguments_of_another_shape_never_reach_the_implementation(

@@ -62,7 +62,7 @@ def test_there_and_back(shape: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"colour": "red"}, "NodeSpec: unknown field 'colour'; known are name, os"),
+        ({"colour": "red"}, "NodeSpec: unknown field 'colour'; the fields are name, os"),
         ({"os": "plan9"}, "NodeSpec.os: expected one of linux, windows, got 'plan9'"),
         ({"prefix_length": "24"}, "NodeSpec.prefix_length: expected int, got str '24'"),
         ({"prefix_length": True}, "NodeSpec.prefix_length: expected int, got bool"),

@@ -77,7 +77,9 @@ def test_a_refusal_arrives_with_the_other_sides_words(error: Any, kind: str, wor
             with pytest.raises(CallFailed, match=words) as caught:
                 await caller.call("refuse")
             assert caught.value.kind == kind
-            with pytest.raises(CallFailed, match="there is no method other; known are refuse"):
+            with pytest.raises(
+                CallFailed, match="there is no method other; the methods are refuse"
+            ):
                 await caller.call("other")
 
     run(scenario())
@@ -213,7 +215,8 @@ def test_a_line_that_is_no_json_ends_the_channel_with_the_reason() -> None:
         channel = Channel(ours, peer="labd")
         theirs.sendall(b"Traceback (most recent call last)\n")
         assert (
-            await channel.wait_closed() == "not a JSON line: b'Traceback (most recent call last)'"
+            await channel.wait_closed()
+            == "received a line that is not JSON: b'Traceback (most recent call last)'"
         )
         theirs.close()
 

@@ -160,7 +160,7 @@ def test_services_see_the_source_vip_without_dsr(plane: FlannelVxlan, *, dsr: bo
     [
         ("network.plane.vni=1", "vni is 1, expected 4096 to"),
         ("network.ipam=calico-ipam", "needs network.ipam=host-local"),
-        ("calico.install=operator", "which Calico's operator does not know"),
+        ("calico.install=operator", "which Calico's operator does not support"),
     ],
 )
 def test_what_windows_or_calico_cannot_do_is_refused(given: str, why: str) -> None:

@@ -100,7 +100,7 @@ def test_a_nodes_pod_cidr_is_routed_as_a_block() -> None:
         (
             "bgp",
             ("network.pod_cidr=192.168.0.0/22",),
-            "192.168.0.0/22 has no /24 for each of 6 nodes",
+            "192.168.0.0/22 does not have a /24 for each of 6 nodes",
         ),
     ],
 )

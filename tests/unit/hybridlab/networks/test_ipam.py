@@ -289,7 +289,7 @@ def test_annotations_are_wishes_and_a_pods_go_before_its_namespaces() -> None:
     ("name", "text", "refusal"),
     [
         ("ipv4pools", "second", "cni.projectcalico.org/ipv4pools: Expecting value"),
-        ("ipv4pools", '{"a": 1}', "is no list of strings"),
+        ("ipv4pools", '{"a": 1}', "is not a list of strings"),
         ("ipAddrs", '["x"]', "cni.projectcalico.org/ipAddrs: Expected 4 octets"),
         (
             "ipAddrs",

@@ -36,7 +36,7 @@ def windows(plane: L2Bridge) -> Machine:
 def test_releases_that_configure_no_bgp_on_windows_are_refused(version: str) -> None:
     with pytest.raises(
         ProfileError,
-        match=rf"network\.plane is l2bridge: Calico {version} configures no BGP on Windows",
+        match=rf"network\.plane is l2bridge, but Calico {version} configures no BGP on Windows",
     ):
         load("bgp", [f"calico.version={version}"])
 
@@ -56,10 +56,13 @@ def test_a_profile_that_wants_a_release_as_it_was_shipped_gets_it() -> None:
 @pytest.mark.parametrize(
     ("router", "why"),
     [
-        ("{address: 192.0.2.1, asn: 64600}", r"192\.0\.2\.1 is on no network of nodes"),
+        (
+            "{address: 192.0.2.1, asn: 64600}",
+            r"192\.0\.2\.1, expected an address in a network of nodes",
+        ),
         (
             "{address: 10.0.0.2, asn: 64600, underlay: true}",
-            "is not the first address of a network of nodes",
+            "expected the first address of a network of nodes",
         ),
         ("{address: router, asn: 64600}", "router"),
         ("{address: 10.0.0.250, asn: 64600, networks: [203.0.113.7/24]}", "has host bits set"),
@@ -95,5 +98,5 @@ def test_faults_of_other_planes_are_not_offered() -> None:
     assert "vxlan-differs" in everywhere.keys() - here.keys()
     assert "policy-late" in here
     injector = Injector(cast(LabParts, None), here, everywhere)
-    with pytest.raises(BadFault, match="fault vxlan-differs does not exist on this lab's plane"):
+    with pytest.raises(BadFault, match="fault vxlan-differs is not possible in this lab"):
         asyncio.run(injector.inject("vxlan-differs", {"node": "linux-1", "vni": "9"}))

@@ -315,21 +315,25 @@ def test_a_node_without_a_free_address_refuses_in_its_plugins_words(
 @pytest.mark.parametrize(
     ("profile", "given", "why"),
     [
-        ("aks-operator", "network.ipam=host-local", "is azure-vnet: needs network.ipam=platform"),
+        (
+            "aks-operator",
+            "network.ipam=host-local",
+            "is azure-vnet, which needs network.ipam=platform",
+        ),
         (
             "static-routes",
             "calico.install=operator",
-            "is win-bridge, which Calico's operator does not know",
+            "is win-bridge, which Calico's operator does not support",
         ),
         (
             "cloud-routes",
             "calico.install=services",
-            "is calico: implemented only with calico.install=operator",
+            "is calico, which is implemented only with calico.install=operator",
         ),
         (
             "canal-host-gw",
             "network.plane.routes=cloud",
-            "is cloud: flannel host-gw sets routes on nodes",
+            "is cloud, but flannel host-gw sets the nodes' routes",
         ),
         ("static-routes", "network.plane.plugin=bridge", "plugin"),
     ],

@@ -379,13 +379,13 @@ def test_a_tier_without_a_policy_for_the_endpoint_is_skipped() -> None:
         ),
         (
             "{action: Allow, destination: {ports: ['9:1']}}",
-            "spec.ingress[0].destination.ports: '9:1' is no range",
+            "spec.ingress[0].destination.ports: '9:1' is not a range",
         ),
-        ("{action: Allow, destination: {ports: ['1:x']}}", "'1:x' is no range"),
-        ("{action: Allow, destination: {ports: [70000]}}", "70000 is no range"),
+        ("{action: Allow, destination: {ports: ['1:x']}}", "'1:x' is not a range"),
+        ("{action: Allow, destination: {ports: [70000]}}", "70000 is not a range"),
         (
             "{action: Allow, source: {selector: a = 1}}",
-            "expected an operator behind 'a' at position",
+            "expected an operator after 'a' at position",
         ),
     ],
 )

@@ -111,15 +111,15 @@ def test_canonical_form(selector: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("a = 'b'", "expected an operator behind 'a' at position 2"),
+        ("a = 'b'", "expected an operator after 'a' at position 2"),
         ("a == b", "expected a quoted string, found 'b' at position 5"),
-        ("a == 'b", "a string that does not end at position 5"),
+        ("a == 'b", "unterminated string at position 5"),
         ("a ==", "expected a quoted string, found the end at position 4"),
         ("a", "expected an operator"),
         ("a in 'b'", "expected {, found \"'b'\" at position 5"),
         ("a in {'b' 'c'}", "expected }, found \"'c'\" at position 10"),
         ("a in {'b'", "expected }, found the end at position 9"),
-        ("has(a", "expected ) behind has( at position 5"),
+        ("has(a", "expected ) after has( at position 5"),
         ("has()", "unexpected ')' at position 4"),
         ("(a == 'b'", "expected ), found the end at position 9"),
         ("a == 'b')", "expected &&, || or the end, found ')' at position 8"),

@@ -322,8 +322,8 @@ def test_a_recorded_file_is_told_by_its_content_and_any_other_is_not_emulated(
     assert recorded.identify("C:\\probe\\any-name.ps1", SCRIPT).name == "matrix-agent.ps1"
     for content, reason in [
         (SCRIPT + b" ", "is not recorded"),
-        (b"# probe-protocol: 1\n", "probe protocol 1, the lab emulates 2"),
-        (b"Write-Host hello\n", "probe protocol none"),
+        (b"# probe-protocol: 1\n", "its probe protocol is 1, but the lab emulates 2"),
+        (b"Write-Host hello\n", "probe protocol is none"),
     ]:
         with pytest.raises(recorded.NotRecorded, match=reason):
             recorded.identify("C:\\probe\\matrix-agent.ps1", content)

@@ -112,7 +112,7 @@ def test_the_language_computes_what_powershell_does(
         ("notepad x", "command notepad"),
         ("New-Object Net.WebClient", "New-Object Net.WebClient"),
         ("'x'.Trim()", "method Trim of this value"),
-        ("& { 1 }", "a command that is no name"),
+        ("& { 1 }", "a command that is not a name"),
         ("'x' > C:\\file", "redirection"),
         ("hostname 2>$null", "redirection"),
         ("$missing", "the variable $missing, which this script does not set"),
@@ -252,10 +252,10 @@ def test_what_is_no_powershell_runs_nothing(harness: Harness) -> None:
 def test_of_script_files_the_probe_programs_alone_are_run(harness: Harness) -> None:
     harness.files.write(r"C:\scripts\hello.ps1", b"'from a file'\r\nexit 4\r\n")
     ran = run(harness, "-NoProfile", "-File", r"C:\scripts\hello.ps1")
-    refused = "not emulated: the script file C:\\scripts\\hello.ps1, which is no probe program\n"
+    refused = "not emulated: the script file C:\\scripts\\hello.ps1, which is not a probe program\n"
     assert ran == Ran(1, "", refused)
     ran = run(harness, "-File", r"C:\scripts\nosuch.ps1")
-    assert (ran.code, "a script file that is not there" in ran.err) == (1, True)
+    assert (ran.code, "a script file that does not exist" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ class BlocksAstray(_OfFelix):
         super().__init__(lab, identity, node, self._laid)
         others = [other for other in lab.nodes(parameters["to"]) if other != node]
         if not others:
-            raise BadFault(f"to is {parameters['to']!r}, the node itself")
+            raise BadFault(f"to is {parameters['to']!r}, the node itself; expected another node")
         self._addresses = {lab.address(other): other for other in others}
         self._change = change
         self._words = words
@@ -130,7 +130,7 @@ def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
 @TYPES.fault("forwarding-wrong", "underlay", NODE, TO)
 def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node sends packets for other nodes' pods to an address that no node has."""
-    words = f"sends to {NOWHERE} the packets for"
+    words = f"sends to {NOWHERE} the packets for block"
     return BlocksAstray(
         lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words
     )
@@ -150,7 +150,8 @@ class IpipRoutesLeft(_OfFelix):
         """Return the route, once Felix has set its routes."""
         routes = self._felix.routing.routes
         return [
-            f"{self._node} routes {cidr} by tunl0" for cidr in (routes.by_ipip if routes else ())
+            f"{self._node} routes {cidr} through tunl0"
+            for cidr in (routes.by_ipip if routes else ())
         ]
 
 
@@ -171,7 +172,7 @@ class DeviceDiffers(_OfFelix):
             name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]
         }
         if not given:
-            raise BadFault("neither vni nor port is given")
+            raise BadFault("neither vni nor port is given, expected at least one of them")
         self._vni = given.get("vni")
         self._port = given.get("port")
 
@@ -196,5 +197,5 @@ def _without(entry: Entry) -> Callable[[TunnelRoute], TunnelRoute]:
 
 def _number(name: str, value: str) -> int:
     if not value.isdecimal() or not 0 < int(value) < 1 << 24:
-        raise BadFault(f"{name} is {value!r}, expected a number")
+        raise BadFault(f"{name} is {value!r}, expected a number from 1 to 16777215")
     return int(value)

@@ -42,7 +42,9 @@ def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 
 @TYPES.fault(
-    "mtu-black-hole", "underlay", Parameter("bytes", "largest outer packet that passes", "1400")
+    "mtu-black-hole",
+    "underlay",
+    Parameter("bytes", "size of the largest outer packet that passes", "1400"),
 )
 def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The underlay loses large VXLAN packets silently, and lets small packets pass."""
@@ -65,7 +67,9 @@ More Fragments and the offset, 6 bytes into the inner IPv4 header."""
     "fragments-dropped",
     "underlay",
     NODE,
-    Parameter("way", "in, out or both, seen from the node", "both", ("in", "out", "both")),
+    Parameter(
+        "way", "in, out or both: directions seen from the node", "both", ("in", "out", "both")
+    ),
 )
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Fragments of datagrams are lost between a node and all other nodes."""
@@ -81,4 +85,6 @@ def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str
 def _refuse_unused(parameters: Mapping[str, str], scope: str, *names: str) -> None:
     for name in names:
         if parameters[name]:
-            raise BadFault(f"scope {scope} takes no {name}; {name} is {parameters[name]!r}")
+            raise BadFault(
+                f"{name} is {parameters[name]!r}, expected none: scope {scope} takes no {name}"
+            )

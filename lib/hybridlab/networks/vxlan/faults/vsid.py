@@ -14,7 +14,7 @@ TYPES = Types()
 @TYPES.fault("vni-followed-live", "hns", WINDOWS_OR_ALL)
 def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """An existing HNS network takes the VNI that is delivered to Windows as its VSID."""
-    words = "takes a new VNI while its network is there"
+    words = "gives its existing network a new VNI as the VSID"
     return hns_habit(
         lab, identity, parameters["node"], lambda faults: faults.follows_delivered, words
     )
@@ -23,7 +23,7 @@ def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str
 @TYPES.fault("procedure-does-not-heal", "hns", WINDOWS_OR_ALL)
 def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """An HNS network that was removed comes back with its old VSID."""
-    words = "gives a new network the VSID of the removed one"
+    words = "gives a new network the VSID of the removed network"
     return hns_habit(lab, identity, parameters["node"], lambda faults: faults.remembers_vsid, words)
 
 
@@ -41,7 +41,7 @@ class VsidDiffers(Fault):
         if network is None or network.vsid is None:
             raise BadFault(f"node {parameters['node']} has no HNS network Calico")
         if self._vsid == network.vsid:
-            raise BadFault(f"vsid is {self._vsid}, which the network has already")
+            raise BadFault(f"vsid is {self._vsid}, which the network already has")
         self._network = network
         self._before = network.vsid
 
@@ -57,7 +57,7 @@ class VsidDiffers(Fault):
         if not self._is_there():
             return []
         return [
-            f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"
+            f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid} instead of {self._before}"
         ]
 
     def _is_there(self) -> bool:
