@@ -33,6 +33,6 @@ def test_only_a_wait_that_lasts_is_shown(
     """Every decision about paths begins and ends such a wait: a line for each would bury the run's
     progress."""
     report = report_with(every)
-    report.progress("CONN-3: sends attempts")
+    report.progress("CONN-3: sending attempts")
     report.progress("CONN-3")
     assert capsys.readouterr().err.count("CONN-3") == shown
