@@ -253,10 +253,10 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
     shut = [*[UP] * 20, *[DROPPED] * 40]
     with pytest.raises(EnvironmentBroken, match="may give closed at both"):
         watch(allowed=shut, foreign=(edit(19, "closed at both"),), others=Judges())
-    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
+    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in was deleted by another user", policies=())
     with pytest.raises(
         EnvironmentBroken,
-        match="nor by this run: NetworkPolicy ns/in went by somebody's doing; affected",
+        match="nor by this run: NetworkPolicy ns/in was deleted by another user; affected",
     ):
         watch(opened=opens(30, 3), foreign=(own,), others=Judges())
     for other in (
