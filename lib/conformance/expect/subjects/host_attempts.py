@@ -115,7 +115,7 @@ class HostAttempts(Subject):
             if lost:
                 text = (
                     f"host of node {pod.node} -> {control.label}: expected CONNECTED, "
-                    f"observed {lost[0][_address(control)]}, so the control failed: {CONTROL}"
+                    f"observed {lost[0][_address(control)]}; failed control: {CONTROL}"
                 )
                 return ControlBroken(text, control=CONTROL)
             if set(answers) <= {*ends.documented}:
