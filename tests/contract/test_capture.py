@@ -100,7 +100,7 @@ def test_without_peers_all_packets_of_an_end_are_captured() -> None:
 def test_it_ends_with_as_many_packets_as_it_may_have() -> None:
     found = linux_host.captured("n", run("20", "5", "192", "4789", ",".join(ENDS), ",".join(PEERS)))
     assert (len(found.packets), found.full) == (5, True)
-    assert "with the maximum number of packets" in packets.text(found, 4789)
+    assert "at the maximum number of packets" in packets.text(found, 4789)
 
 
 def test_the_file_of_a_capture_holds_its_packets() -> None:

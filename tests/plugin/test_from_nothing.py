@@ -242,7 +242,7 @@ def test_open_paths_alone_confirm_no_denial(run: Run) -> None:
 def test_a_limitation_that_was_only_read_is_partly_not_run_and_says_how_to_run_it(run: Run) -> None:
     found = run.claim("ENC-8")
     assert (found["verdict"], found["missing_parts"]) == ("NOT_RUN", ["active half"])
-    assert "it was only read, not tried by a change" in found["reason"]
+    assert "it was only read, not tested by a change" in found["reason"]
     assert found["remedy"]
 
 
@@ -253,7 +253,7 @@ def test_a_requirement_can_be_read_and_says_that_its_active_half_was_not_run(run
         for number, line in enumerate(run.out.splitlines())
         if line.startswith("CONFIRMED    ENC-5")
     )
-    assert "it was only read, not tried by a change" in run.out.splitlines()[line + 1]
+    assert "it was only read, not tested by a change" in run.out.splitlines()[line + 1]
 
 
 def test_a_node_that_could_not_be_judged_makes_the_test_an_error_and_is_named_by_its_build(

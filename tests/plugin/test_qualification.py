@@ -223,7 +223,7 @@ def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(
         in run.out
     )
     assert list(run.report["waived"]) == ["DEMO-5"]
-    assert "(exit code 0: nothing violated but what is waived: DEMO-5)" in run.out
+    assert "(exit code 0: nothing violated except what is waived: DEMO-5)" in run.out
 
 
 def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waived_it(

@@ -242,11 +242,12 @@ def test_policy(pods, policy): pass
     }
     run = project.run("--plan", STAND_IN=json.dumps({"policies": found}))
     assert (
-        f"note: policies of others: {closing}; {opening}: what they decide is INCONCLUSIVE or NOT_RUN; exempt"
-        in run.out
+        f"note: foreign policies: {closing}; {opening}: paths that they decide are INCONCLUSIVE "
+        "or NOT_RUN; exempt" in run.out
     )
-    assert "note: policies of others could not be read: Tier: no right" in run.out
-    told = run.out.partition("Policies of other owners\n")[2]
+    assert "note: foreign policies could not be read: Tier: no right" in run.out
+    told = run.out.partition("Policies of other owners
+")[2]
     assert (
         f"  {closing}\n  {opening}\n  may leave undecided CONN-3, DEMO-5; remedy: exempt "
         "the label\n" in told

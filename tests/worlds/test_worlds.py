@@ -247,7 +247,7 @@ def test_a_name_that_another_worker_could_give_too_is_refused(kind: str) -> None
         "metadata": {"name": "default.new"},
         "spec": {"namespaceSelector": selector},
     }
-    assert "may also be another worker's" in unlimited(obj, list(NAMESPACES.values()))
+    assert "may collide with another worker's object" in unlimited(obj, list(NAMESPACES.values()))
     obj["metadata"] = {"name": f"default.{NAMESPACES['a']}-new"}
     assert unlimited(obj, list(NAMESPACES.values())) == ""
 
@@ -262,13 +262,13 @@ def test_an_object_elsewhere_is_refused() -> None:
         "metadata": {"name": "p", "namespace": "default"},
         "spec": {},
     }
-    assert "none of the world's" in unlimited(policy, list(NAMESPACES.values()))
+    assert "not a namespace of the world" in unlimited(policy, list(NAMESPACES.values()))
     cluster_wide = {
         "kind": "GlobalNetworkSet",
         "metadata": {"name": f"{NAMESPACES['a']}-s"},
         "spec": {},
     }
-    assert "nothing cluster-scoped" in unlimited(cluster_wide, list(NAMESPACES.values()))
+    assert "no cluster-scoped object" in unlimited(cluster_wide, list(NAMESPACES.values()))
 
 
 def test_each_seat_is_asked_with_the_first_of_each_kind() -> None:

@@ -93,13 +93,14 @@ def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
         return (
             ""
             if meta["namespace"] in namespaces
-            else f"namespace {meta['namespace']} is none of the world's"
+            else f"namespace {meta['namespace']} is not a namespace of the world"
         )
     if obj["kind"] not in guard.CALICO_GLOBAL and obj["kind"] != guard.TIER:
-        return "a world has nothing cluster-scoped but policies and tiers"
+        return "a world may have no cluster-scoped object except policies and tiers"
     if not any(name in meta["name"] for name in namespaces):
         return (
-            f"{meta['name']} may also be another worker's: its name must contain ${{a}} or ${{b}}"
+            f"{meta['name']} may collide with another worker's object: its name must contain "
+            f"${{a}} or ${{b}}"
         )
     if obj["kind"] == guard.TIER:
         return ""

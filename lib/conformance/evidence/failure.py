@@ -222,7 +222,7 @@ class _Look:
     def _felix(self, node: str, seconds: float) -> str:
         pod = self.calico_pods.get(node)
         if pod is None:
-            return f"(not gathered: no pod of calico-node is found on node {node})"
+            return f"(not gathered: no pod of calico-node was found on node {node})"
         meta = pod["metadata"]
         container = FELIX if FELIX in _running(pod) else "calico-node"
         text = self.kube.logs(

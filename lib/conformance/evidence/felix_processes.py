@@ -45,9 +45,9 @@ class FelixProcesses:
         )
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
         gone = (
-            "no pod of calico-node is there"
+            "the node has no pod of calico-node"
             if self.program is None
-            else "no process of it is there"
+            else "the node has no process of Felix"
         )
         without = [
             node

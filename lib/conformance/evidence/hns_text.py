@@ -34,7 +34,8 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
                 or "none"
             )
             texts.append(
-                f"{head}\nno HNS endpoint of node {node} has this address; those that are there: {addresses}"
+                f"{head}\nno HNS endpoint of node {node} has this address; addresses of its "
+                f"endpoints: {addresses}"
             )
         texts += [f"{head}\n{_endpoint(endpoint)}" for endpoint in own]
     return "\n\n".join(texts)

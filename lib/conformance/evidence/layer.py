@@ -108,7 +108,7 @@ def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
         )
     return (
         f"{UNKNOWN}: the list of {nodes} {state}, and now blocks the packet, which no longer "
-        "arrives; either Felix programmed it late, or the fault is below it"
+        "arrives; either Felix programmed the list late, or the fault is below the list"
     )
 
 
@@ -147,10 +147,10 @@ def _of_service(evidence: PathEvidence) -> str:
     if evidence.balancer_node:
         return (
             f"the load balancer on {evidence.balancer_node} is as the EndpointSlices say, and the "
-            "backends answer by their own addresses: the fault is below kube-proxy, in HNS"
+            "backends answer at their own addresses: the fault is below kube-proxy, in HNS"
         )
     return (
-        f"{UNKNOWN}: the backends answer by their own addresses; either kube-proxy did not "
+        f"{UNKNOWN}: the backends answer at their own addresses; either kube-proxy did not "
         "program the Service, or what it programmed does not work"
     )
 

@@ -44,9 +44,11 @@ def text(capture: Capture, vxlan_port: int) -> str:
     lines = [_line(packet, vxlan_port) for packet in capture.packets]
     lines = lines or ["no packet of these addresses"]
     if capture.full:
-        lines.append("it ended early, with the maximum number of packets")
+        lines.append("the capture ended early, at the maximum number of packets")
     if capture.dropped:
-        lines.append(f"the kernel dropped {capture.dropped} packets of all kinds meanwhile")
+        lines.append(
+            f"the kernel dropped {capture.dropped} packets of all kinds during the capture"
+        )
     return "\n".join(lines)
 
 

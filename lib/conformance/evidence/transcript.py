@@ -61,7 +61,7 @@ class TranscriptOfTest:
         self._worker.exec(record)
         output = _output(record)
         if len(output) > KEPT:
-            more = f"{len(output) - KEPT} characters more in {self._worker.file}"
+            more = f"{len(output) - KEPT} more characters in {self._worker.file}"
             output = f"{output[:KEPT]}\n  ... {more}"
         with self._lock:
             self._lines.append(f"{_head(record)}\n{output}")

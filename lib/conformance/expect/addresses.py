@@ -27,7 +27,9 @@ class Addresses:
     """The addresses of a cluster's nodes and pods."""
 
     facts: Facts
-    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
+    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(
+        None, f"source VIP of node {node} was not read"
+    )
     """The ``--source-vip`` that kube-proxy on a Windows node was given, for overlays that are not
     Calico's."""
 
@@ -81,8 +83,10 @@ class Addresses:
             return (vip.value,)
         if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
-                f"the address that node {client.node} gives its pods depends on an unknown value: its pod network "
-                f"({plane.value or 'unknown'}: {plane.source}), its annotation {TUNNEL} ({tunnel or 'none'}), or "
+                f"the source address of pods on node {client.node} depends on an unknown value: "
+                "the pod network "
+                f"({plane.value or 'unknown'}: {plane.source}), the annotation {TUNNEL} "
+                f"({tunnel or 'none'}), or "
                 f"kube-proxy's --source-vip ({self.source_vip(client.node).source})",
                 "let the run's user read nodes and Calico's objects, and allow HostProcess pods",
             )
@@ -92,7 +96,7 @@ class Addresses:
         """Return the network of a Windows node's pods: ``overlay`` or ``l2bridge``."""
         return next(
             (item.plane for item in self.facts.nodes if item.name == node),
-            Fact(None, f"no node {node}"),
+            Fact(None, f"the cluster has no node {node}"),
         )
 
     def named(self, address: str, client: Workload) -> str:

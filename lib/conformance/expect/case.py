@@ -70,14 +70,14 @@ class Case(_Row):
 
     def __post_init__(self) -> None:
         if not self.because:
-            raise UsageProblem(f"{self._name}: give the reason by because=")
+            raise UsageProblem(f"{self._name}: give the reason as because=")
         servers = _several(self.servers)
         if not _several(self.clients) or not (servers or self.optional):
             raise UsageProblem(f"{self._name}: it has no path, since one of its groups is empty")
         if servers and any((self.tcp, self.udp, self.through)) is bool(self._targets):
             raise UsageProblem(
-                f"{self._name}: name tcp=, udp= or through= for pods, "
-                "and none of them for targets with a port"
+                f"{self._name}: for pods, name tcp=, udp= or through=; "
+                "for targets with a port, name none of them"
             )
 
     @property
@@ -137,5 +137,5 @@ def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
                     f"{other.because!r} and {row.because!r}"
                 )
     if not found:
-        raise UsageProblem("an expectation of paths has no path: name a case that has one")
+        raise UsageProblem("the expectation has no path: name a case that has a path")
     return found

@@ -101,7 +101,7 @@ class Check:
         for other in others[:NAMED]:
             worst.add_note(f"  also      {first_line(other)}")
         if len(others) > NAMED:
-            worst.add_note(f"  also      {len(others) - NAMED} more ways")
+            worst.add_note(f"  also      {len(others) - NAMED} more failures")
         raise worst
 
 

@@ -180,15 +180,20 @@ class _Failure:
                 "a source or a server without a network could not be distinguished from a denial"
             )
         elif isinstance(first.standing, BrokenControl) and not first.path.want:
-            lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
+            lines["control"] = (
+                f"{first.standing.why}, so it is not known whether the path is closed"
+            )
         if first.wavered:
             lines["earlier"] = (
-                f"{first.wavered}, and at the run's end it is open only at times again"
+                f"{first.wavered}, and at the run's end the path is again open only at times"
             )
         lines["machine"] = machine_lag.describe(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
         if first.path.want and first.standing == BrokenControl(Why.WAVERS):
-            lines["so"] = "it was open before, and a path that loses packets shows no policy"
+            lines["so"] = (
+                "the path was open before, and a path that loses packets does not show what a "
+                "policy does"
+            )
             lines["age"] = ", ".join(filter(None, map(_age, pods_of(first.path.attempt))))
         return {name: line for name, line in lines.items() if line}
 
@@ -262,7 +267,8 @@ class _Failure:
         refused = {observation.verdict for observation in first.observations} == {Verdict.REFUSED}
         if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or refused):
             return (
-                "policies drop without an answer: look for a firewall, a missing route or a closed "
+                "policies drop packets without an answer: look for a firewall, a missing route "
+                "or a closed "
                 "port that answers"
             )
         if isinstance(standing, BrokenControl):
@@ -274,7 +280,7 @@ class _Failure:
         paths are listed."""
         shown = self.outcomes if len(self.outcomes) <= SHOWN else self.wrong[:SHOWN]
         left_out = len(self.outcomes) - len(shown)
-        return table(shown) + (f"\n({left_out} more: attachment)" if left_out else "")
+        return table(shown) + (f"\n({left_out} more in the attachment)" if left_out else "")
 
 
 def _age(pod: Workload) -> str:
@@ -302,10 +308,8 @@ def _control_advice(lost: Path) -> str:
             "suite: attempts begin late; use fewer workers (-n)"
         )
     backends = control.target.backends if control.target else ()
-    node = backends[0].node if backends else "of the server"
-    return (
-        f"look at {control.source.namespace}/{control.source.pod} and node {node} for packet loss"
-    )
+    node = f"node {backends[0].node}" if backends else "the server's node"
+    return f"look for packet loss at {control.source.namespace}/{control.source.pod} and on {node}"
 
 
 def _lost_control(path: Path) -> Path | None:
@@ -342,7 +346,7 @@ def _undecided(lost: Path, denied: Outcome) -> str:
     source = denied.path.attempt.source
     counts = f"{connected} of {counted(len(lost.observations), 'try', 'tries')} connected"
     if connected == len(lost.observations):
-        counts = "every try connected, but there were too few to cover every time-out"
+        counts = "every try connected, but there were too few tries to cover every time-out"
     return f"{counts}, so the denial of {source.namespace}/{source.pod} cannot be judged"
 
 
@@ -351,7 +355,7 @@ def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str
     to which the name resolves now, or the verdict of the attempt to resolve it."""
     target = outcome.path.attempt.target
     if observations and observations[-1].verdict in names.UNSENT and target is not None:
-        again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""
+        again = f"; now the name resolves to {led}" if led and led not in names.UNSENT else ""
         return f": {target.host} does not resolve, so nothing was sent{again}"
     return f", and the name leads to {led}" if led else ""
 
@@ -372,12 +376,12 @@ def _when(outcome: Outcome) -> str:
         for tried in path.tries
         if tried.observation is not None and tried.observation.verdict not in DENIED_VERDICTS
     ]
-    allowed = f"it must be closed after {round(path.rule.within, 1):g} s"
+    allowed = f"it must be closed within {round(path.rule.within, 1):g} s"
     if len(arrived) == len(path.observations):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return (
-        f"closed late or not for good: a packet still arrived {arrived[-1]:.1f} s after this "
-        f"began; {allowed}"
+        f"closed late or not for good: a packet still arrived {arrived[-1]:.1f} s after the "
+        f"first attempt; {allowed}"
     )
 
 
@@ -394,14 +398,14 @@ def _how_it_leaks(outcome: Outcome) -> str:
         if observation.verdict is Verdict.CONNECTED
     ]
     if len(took) == agree and min(took) > SENT_AGAIN:
-        return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
+        return f"first packets vanish, and retransmitted packets arrive after {min(took):.1f} s"
     newest = path.observations[-2 * agree :]
     passed = {
         (observation.attempt.request == LARGE, observation.verdict is Verdict.CONNECTED)
         for observation in newest
     }
     if passed == {(False, False), (True, True)}:
-        return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
+        return f"datagrams of {len(LARGE)} bytes arrive, and small datagrams vanish"
     if outcome.standing == Wrong(Why.OPEN):
         return ""
     answered = [(tried.at, tried.observation.verdict) for tried in path.tries if tried.observation]

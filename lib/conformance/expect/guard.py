@@ -42,7 +42,7 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         lambda _: True,
         seconds=patience,
         every=patience / 2,
-        description="the pods are what they were",
+        description="the pods are unchanged",
         clock=expect.clock,
     )
     nodes = list(dict.fromkeys(pod.node for pod in pods))

@@ -50,7 +50,9 @@ def of_parts(items: Iterable[object]) -> list[LimitedCase]:
     parts = dict.fromkeys(row.part for row in rows.values() if not row.witness)
     limited = [_of_part(part, rows) for part in parts]
     if not limited or not all(case.witness for case in limited):
-        raise UsageProblem("expect.limitation(...): name a case, as documented, and a witness")
+        raise UsageProblem(
+            "expect.limitation(...): name a case with the documented result, and a witness"
+        )
     return limited
 
 
@@ -181,7 +183,9 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]
         if verdict not in (ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED):
             error = answer.failure(pair, reason, verdict)
             if isinstance(error, Nonconformance) and documented:
-                error.add_note("  neither   as documented nor as without the limitation")
+                error.add_note(
+                    "  so        neither as documented nor as it would be without the limitation"
+                )
             errors.append(error)
     return errors
 

@@ -16,7 +16,10 @@ from conformance.expect.session import Session
 TENTH = 0.1
 """s.  The shortest lag that a message mentions."""
 OVERWHELMED = "the machine of the lab was overwhelmed throughout"
-REMEDY = "run again when less else runs on this machine, with fewer workers (-n), or with the lab on another machine"
+REMEDY = (
+    "run again when this machine is less busy, with fewer workers (-n), or with the lab on "
+    "another machine"
+)
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
@@ -62,4 +65,4 @@ def describe(path: Path, standing: Standing) -> str:
         if behind >= TENTH
         else "this machine's cores were all busy"
     )
-    return f"; it was given {path.given:.0f} s beyond its {own:g} s, since {why}"
+    return f"; the path was given {path.given:.0f} s more than its {own:g} s, since {why}"

@@ -57,8 +57,9 @@ class ObservedPaths:
             now = leads_to(outcome)
             if before not in now.split(", "):
                 text = (
-                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
-                    f"{now or 'nothing'} now: so a missing answer proves nothing"
+                    f"{attempt.label}: the name resolved to {before} while the path was open, "
+                    "and now resolves "
+                    f"to {now or 'nothing'}, so a missing answer proves nothing"
                 )
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 
@@ -92,13 +93,14 @@ class ObservedPaths:
             if (source.uid, target.label) not in self.opened and not came_later:
                 raise ControlBroken(
                     f"{pair}: this test never found the path open, so a denial would prove "
-                    "nothing; check it with expect.control before the policy is applied",
+                    "nothing; check the path with expect.control before the policy is applied",
                     control="before",
                 )
             if source.uid not in sources and not (may_be_shut_in and target.label in goals):
                 raise ControlBroken(
-                    f"{pair}: no open path beside it has its source, so a dead client would look "
-                    "like a denial; name a path to a server that no policy selects",
+                    f"{pair}: no open path starts at this client, so a dead client would look "
+                    "like a "
+                    "denial; name a path from the client to a server that no policy selects",
                     control="beside",
                 )
 

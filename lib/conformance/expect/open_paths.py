@@ -80,8 +80,10 @@ class OpenPaths:
     def _put_off(self, outcome: Outcome, claims: Sequence[str], now: float) -> None:
         path = outcome.path
         before, when = self._open[way(path.attempt)]
-        earlier = f"it is open only at times, and {before} found it open {now - when:.0f} s before"
-        by = f"{earlier}: it is tried again at the end of the run"
+        earlier = (
+            f"the path is open only at times, and {before} found it open {now - when:.0f} s earlier"
+        )
+        by = f"{earlier}: the path is tried again at the end of the run"
         self._wavered[way(path.attempt)] = message.summary(outcome.observations)
         outcome.standing = Broken(Wavered(outcome.explained(claims, by)))
 

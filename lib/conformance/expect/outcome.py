@@ -177,7 +177,7 @@ class Outcome:
         if why == Why.CLOSED and any(
             observation.verdict in SHORT_LIVED for observation in self.observations
         ):
-            why = "no connection stays"
+            why = "no connection stays open"
         before = f", and {self.wavered} earlier in the run" if self.wavered else ""
         return f"{self.label}  expected {self.expected}, observed {message.summary(self.observations)}{before}: {why}"
 

@@ -24,7 +24,7 @@ from conformance.policy.foreign import ForeignPolicy
 from conformance.probe.clocks import unix
 from conformance.settings.assumptions import DENIED_VERDICTS
 
-NOT_OURS = "not Calico's doing, nor this run's"
+NOT_OURS = "caused neither by Calico nor by this run"
 """The beginning of a message that blames the policy or the change of another owner."""
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """The target of a pod's DNS queries: the cluster's DNS."""
@@ -255,7 +255,10 @@ def decided(
     if isinstance(text, str):  # the text's own advice suspects Calico, so the advice is left out
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))
     kind = EnvironmentBroken if lasting else Wavered
-    blame = f"{NOT_OURS}: {by}{'' if lasting else ' (it came, changed or went at that time)'}"
+    blame = (
+        f"{NOT_OURS}: "
+        f"{by}{'' if lasting else ' (it appeared, changed or disappeared at that time)'}"
+    )
     if isinstance(text, Explanation):
         explained = message.explained(text, by=blame)
         error = kind(replace(explained, lines={**explained.lines, "do": others.exempt}))

@@ -208,7 +208,7 @@ class PathDecisions(Session):
         there are many paths."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         ids = ", ".join(self.context.claims)
-        self.context.sink.progress(f"{ids}: sends attempts")
+        self.context.sink.progress(f"{ids}: sending attempts")
         pace = len(paths) / ATTEMPTS if len(paths) > MANY else 0.0
         timings = {uid: self.timings.of(system) for uid, system in sources.items()}
         standings = engine.ask(

@@ -29,8 +29,8 @@ from conformance.model.observation import Observation, Verdict
 
 DENIED = (
     "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between "
-    "pods and CoreDNS (RFC 8020: resolvers such as musl's take NXDOMAIN for the end of the name "
-    "and use no A record)"
+    "pods and CoreDNS (RFC 8020: resolvers such as musl's conclude from NXDOMAIN that the name "
+    "has no records at all, and use no A record)"
 )
 """Advice about a name for which the server answers that it has no record of a type."""
 
@@ -59,7 +59,7 @@ def resolves(
     Raise Nonconformance for the first wrong decision, UsageProblem if there is no source.
     """
     if not sources:
-        raise UsageProblem(f"no client resolves {name}: the group of clients is empty")
+        raise UsageProblem(f"no client can resolve {name}: the group of clients is empty")
     asked = _Question(expect, name, sorted(to), record, " over TCP" if over_tcp else "", because)
     attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
     answers, agree, seconds = asked.ask(attempts)
@@ -211,7 +211,7 @@ class _Question:
         too_late = self.is_answered(last) and not self.right(last)
         observed = f"{message.summary(observations)}{_named(last if too_late else None, cause)}"
         if otherwise:
-            observed += f", and DNS pod {', '.join(otherwise)} answers differently from the rest"
+            observed += f"; DNS pods that answer differently from the rest: {', '.join(otherwise)}"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
         text = message.explanation(
@@ -274,11 +274,14 @@ def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:
-        return f", and DNS pod {cause.named_silent} is silent"
+        return f"; silent DNS pods: {cause.named_silent}"
     if cause is not None and cause.answered_late:
-        return f"; asked again, {cause.server.attempt.query} is answered after {cause.server.seconds:.1f} s"
+        return (
+            f"; a later query for {cause.server.attempt.query} is answered after "
+            f"{cause.server.seconds:.1f} s"
+        )
     if cause is not None and cause.share:
-        return ", a share of all questions to the DNS Service"
+        return ", for a share of all queries to the DNS Service"
     if cause is not None and cause.answered:
         return f", while {cause.server.attempt.query} is answered"
     return ""

@@ -170,7 +170,7 @@ class Expect(PathDecisions):
         found open."""
         if not self._so_far.closed:
             raise UsageProblem(
-                "expect.removed(...): this test found no path closed that could be open again"
+                "expect.removed(...): this test found no closed path that could be open again"
             )
         policies.remove()
         return self._decide(
@@ -220,7 +220,8 @@ class Expect(PathDecisions):
                     further=({"also wrong": "; ".join(others)} if others else {})
                     | {
                         "do": f"look for NAT on node {observations[-1].attempt.source.node}: "
-                        "natOutgoing of the IPPools, OutBoundNAT in the CNI plugin's file"
+                        "natOutgoing of the IPPools, OutBoundNAT in the CNI plugin's "
+                        "configuration file"
                     },
                     observed=f"source {message.tally([observation.seen_client for observation in observations])}",
                 ),
@@ -242,7 +243,8 @@ class Expect(PathDecisions):
         for observations in found.values():
             if not all(observation.seen_client for observation in observations):
                 raise ProbeBroken(
-                    f"{observations[-1].attempt.label}: the server did not report its client",
+                    f"{observations[-1].attempt.label}: the server did not report the client's "
+                    "address",
                     observations=observations,
                 )
         return found

@@ -16,10 +16,11 @@ from conformance.policy.oracle.policies import DIRECTIONS
 from conformance.policy.oracle.switches import PROMISE, columns
 
 EXEMPT = (
-    "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && "
+    "exempt the run's namespaces from this policy by name and label (Calico: namespaceSelector "
+    "... && "
     f"!(projectcalico.org/name starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); "
     "docs/field-guide.md shows this for Kubernetes, and why the label alone is not enough), or run "
-    "where it does not apply"
+    "where the policy does not apply"
 )
 
 
@@ -40,9 +41,9 @@ class Beforehand:
         """Return the notes for the run's header."""
         policies = "; ".join(filter(None, [self.closing, self.opening]))
         notes = {
-            f"policies of others: {policies}: what they decide is INCONCLUSIVE or NOT_RUN; "
+            f"foreign policies: {policies}: paths that they decide are INCONCLUSIVE or NOT_RUN; "
             f"{self.exempt}": policies,
-            f"policies of others could not be read: {self.unread}": self.unread,
+            f"foreign policies could not be read: {self.unread}": self.unread,
         }
         return [note for note, applies in notes.items() if applies]
 

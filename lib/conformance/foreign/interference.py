@@ -38,10 +38,12 @@ class Interference:
             made = policy_of(target.api_version, target.kind, obj, {})
             left = present.get(made.uid, made if target.kind not in DECIDING else None)
             if left is None:
-                found.append((f"somebody's deletion of {made.label}", made))
+                found.append((f"deletion of {made.label} by another user", made))
             elif left.spec != made.spec and left.version.partition("/")[0] != made.version:
                 # for the same version, the API server may return the same spec in another form
-                found += [(f"somebody's edit of {made.label}", policy) for policy in (made, left)]
+                found += [
+                    (f"edit of {made.label} by another user", policy) for policy in (made, left)
+                ]
         return found
 
     def services(self, target: Target) -> list[str]:
@@ -57,7 +59,7 @@ class Interference:
             if isinstance(left, SuiteError):
                 continue
             if left is None or left.get("spec") != made.get("spec"):
-                found.append(f"somebody's {'edit' if left else 'deletion'} of {ref.label}")
+                found.append(f"{'edit' if left else 'deletion'} of {ref.label} by another user")
         return found
 
     def relabelled(self, namespaces: Iterable[str]) -> bool:

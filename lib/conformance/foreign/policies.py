@@ -121,12 +121,12 @@ class ForeignPolicies:
         """Return the names of policies that may select a pod, of policies that could not be read,
         and of policies that were deleted just now.
 
-        A name looks like ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
+        A name looks like ``NetworkPolicy demo/deny (networking.k8s.io/v1), a foreign policy``.
         """
         snapshot = self.look()
         ends = self._ends(pods).values()
         names = [
-            f"{policy.label} ({policy.api})" + ("" if own else ", not the run's own")
+            f"{policy.label} ({policy.api})" + ("" if own else ", a foreign policy")
             for policy, own in snapshot.policies
             if any(policy.selects(end, each) is not False for end in ends for each in DIRECTIONS)
         ]
@@ -303,7 +303,7 @@ class ForeignPolicies:
             if not describe([policy], before, path.observed)
         ]
         by = path.describe(policies)
-        return f"since somebody changed labels of its namespace {by}" if by else ""
+        return f"after another user changed labels of the pod's namespace, {by}" if by else ""
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
         """Return foreign policies that were created or changed since the first attempt on a path,

@@ -21,7 +21,7 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
-VERBS = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
+VERBS = {"ADDED": "was created", "MODIFIED": "was changed", "DELETED": "was deleted"}
 NOTHING = "metadata.name=no-such-object"
 """A field selector that selects nothing. A list with it serves only to learn the version."""
 
@@ -109,7 +109,7 @@ class PolicyEvents:
         """Record that another user edited or deleted a policy, if the policy is the run's own."""
         is_here = str(policy["metadata"].get("namespace")).startswith(self.namespace)
         if is_here and self.run.owns(policy) and not self.is_over():
-            what = f"{text} by somebody's doing"
+            what = f"{text} by another user"
             self.edits.append(Edit(at=time.monotonic(), what=what, policies=()))
 
     def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:

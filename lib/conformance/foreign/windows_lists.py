@@ -77,7 +77,7 @@ class WindowsLists:
         if not release:
             raise MissingCapability(
                 f"Calico's version on node {pod.node} is not known: {calico.source}",
-                "without it nobody knows how Felix orders rules",
+                "without the version, the order of Felix' rules is not known",
             )
         world = World(list(self._around()))
         own = world.pods[f"{pod.namespace}/{pod.pod}"]

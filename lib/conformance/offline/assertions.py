@@ -64,7 +64,7 @@ def results(reach: Reach, documents: Sequence[Any]) -> list[Result]:
 def _listed(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     every = [one for document in documents for one in fields.sequence(document, "assertions")]
     if not every:
-        raise UsageProblem("assertions: a list of at least one is expected")
+        raise UsageProblem("assertions: a list with at least one assertion is expected")
     yield from (
         fields.mapping(one, f"assertion {number}", FIELDS)
         for number, one in enumerate(every, start=1)
@@ -117,7 +117,7 @@ def _pairs(
         if is_pair(source, target) and (expected == "open" or _families((source, target)))
     ]
     if not pairs:
-        raise UsageProblem(f"{where}: no pair of ends that it names has an answer")
+        raise UsageProblem(f"{where}: no pair of the named ends has an answer")
     yield from pairs
 
 
@@ -128,7 +128,7 @@ def _wrong(side: Side, pair: tuple[End, End], protocol: int, port: int, expected
         found = WORDS[of_way(decisions)]
         if found != expected:
             return f"{found}, {'; '.join(map(str, decisions))}"
-    return "" if _families(pair) else "closed, they have no address of the same IP version"
+    return "" if _families(pair) else "closed: the ends have no address of the same IP version"
 
 
 def _families(pair: tuple[End, End]) -> set[int]:

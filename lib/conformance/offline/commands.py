@@ -55,7 +55,8 @@ def run(given: Sequence[str], parser: Parser) -> int:
         prog=f"calico-conformance policy {name}".rstrip(),
         description=DESCRIPTIONS[name],
         epilog=f"{EXAMPLES[name]}\n\nexit codes: 0 done; 1 --fail-on or an assertion is not met; "
-        "4 options or files that cannot\nbe used; 7 a cluster that cannot be reached, or refuses",
+        "4 options or files that cannot\nbe used; 7 a cluster that cannot be reached, or that "
+        "refuses access",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _common(made)
@@ -68,16 +69,20 @@ def run(given: Sequence[str], parser: Parser) -> int:
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--address", action="append", default=[], metavar="IP", help="an address, as a further end"
+        "--address",
+        action="append",
+        default=[],
+        metavar="IP",
+        help="add this address as a further end",
     )
     parser.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="take the objects of this cluster, too; it is only read",
+        help="read the objects of this cluster, too; nothing is written",
     )
-    parser.add_argument("--context", metavar="NAME", help="context in it")
-    parser.add_argument("--all", action="store_true", help="fold nothing")
+    parser.add_argument("--context", metavar="NAME", help="a context in the kubeconfig")
+    parser.add_argument("--all", action="store_true", help="print every line; shorten no list")
 
 
 def _reach_options(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +94,7 @@ def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a file, a folder, -, cluster, or a column")
     parser.add_argument("new", metavar="NEW", help="like OLD; promise, windows, v3.31 are columns")
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="objects that both sides have, too"
+        "files", nargs="*", metavar="FILE", help="files with objects that belong to both sides"
     )
     parser.add_argument("--apply", action="store_true", help="NEW is applied on top of OLD")
     parser.add_argument(
@@ -131,7 +136,7 @@ def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
     found = inputs.files(paths)
     if not files and not wants_cluster:
         raise UsageProblem(
-            "no file, no folder and no cluster is named: see calico-conformance policy --help"
+            "name a file, a folder or a cluster: see calico-conformance policy --help"
         )
     if wants_cluster:
         # imported only here: most answers are about files, and need no modules for TLS, which load
@@ -169,7 +174,9 @@ def _diff(options: argparse.Namespace) -> int:
     columns = [compare.is_column(name) for name in (options.old, options.new)]
     if any(columns):
         if not all(columns):
-            raise UsageProblem("policy diff: two columns, or two inputs, and not one of each")
+            raise UsageProblem(
+                "policy diff: name two columns or two inputs, not a column and an input"
+            )
         reach = Reach(_given(options, options.files).objects, options.address)
         sides = [compare.Side(reach, compare.column(name)) for name in (options.old, options.new)]
     else:

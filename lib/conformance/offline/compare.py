@@ -243,7 +243,7 @@ def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
         ):
             yield from wrapped(begin, text, " " * max(4, len(begin)))
     if len(found.changes) > most:
-        yield f"and {len(found.changes) - most} changes more: --all"
+        yield f"and {len(found.changes) - most} more changes: --all"
 
 
 def headlines(found: Comparison, few: int) -> Iterator[str]:

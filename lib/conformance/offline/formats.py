@@ -138,7 +138,7 @@ def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[st
         yield from ("", f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|")
         yield from (f"| {' | '.join(map(_marked, one))} |" for one in found[:MOST])
     if len(found) > MOST:
-        yield f"\n{len(found) - MOST} rows more: see the JSON"
+        yield f"\n{len(found) - MOST} more rows: see the JSON"
 
 
 def _marked(text: str) -> str:
@@ -159,7 +159,7 @@ def as_html(summary: Summary) -> str:
     }
     parts = [*_begun(summary.headlines())]
     parts += _picture([summary.of(group) for group in summary.groups], colours, COLOURS)
-    parts.append("; a frame: otherwise in a column")
+    parts.append("; a frame marks a result that differs in a column")
     parts += _rows(("group", "pods that every policy treats alike"), _groups(summary))
     parts += _rows(("path", *_columns(summary), "why"), _cell_rows(summary))
     parts += [f"<p>{_shown(note)}" for note in summary.notes(FEW)]
@@ -217,7 +217,7 @@ def _rows(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str
         yield from (f"<tr><td>{'<td>'.join(map(_shown, one))}" for one in found[:MOST])
         yield "</table>"
     if len(found) > MOST:
-        yield f"<p>{len(found) - MOST} rows more: see the JSON"
+        yield f"<p>{len(found) - MOST} more rows: see the JSON"
 
 
 def _shown(text: str) -> str:
@@ -249,6 +249,6 @@ def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) ->
             )
     yield "".join([*drawn, "</svg>"])
     if len(letters) > len(shown):
-        yield f"<p>{len(letters) - len(shown)} groups more are not drawn"
+        yield f"<p>{len(letters) - len(shown)} more groups are not drawn"
     names = (f'<span style="color:{colour}">{name}</span>' for name, colour in legend.items())
     yield f"<p>{', '.join(names)}; rows connect to columns"

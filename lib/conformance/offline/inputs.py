@@ -110,7 +110,7 @@ def finite(documents: list[Any], where: str) -> list[Any]:
     try:
         size = _size(documents, {})
     except RecursionError:
-        raise UsageProblem(f"manifest {where}: it is nested too deep") from None
+        raise UsageProblem(f"manifest {where}: it is nested too deeply") from None
     if size > MOST_VALUES:
         raise UsageProblem(f"manifest {where}: it contains itself, or has {MOST_VALUES:,} values")
     return documents
@@ -136,11 +136,11 @@ def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
     items = document.get("items")
     if kind.endswith("List") and "items" in document and depth < 5:
         if not isinstance(items, list | None):
-            raise UsageProblem(f"manifest {where}: {kind}: items is no list")
+            raise UsageProblem(f"manifest {where}: {kind}: items is not a list")
         of_list = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion")}
         for item in items or ():
             if not isinstance(item, Mapping):
-                raise UsageProblem(f"manifest {where}: {kind}: {shown(item)} is no object")
+                raise UsageProblem(f"manifest {where}: {kind}: {shown(item)} is not an object")
             yield from _unfolded({**of_list, **item} if of_list["kind"] else item, where, depth + 1)
         return
     _check_object(document, where)
@@ -156,7 +156,7 @@ def _check_object(document: Mapping[str, Any], where: str) -> None:
     if not meta.get("name") or not all(isinstance(text, str) for text in texts):
         raise UsageProblem(f"an object without kind or name: {shown(dict(document))}")
     if not isinstance(meta.get("labels"), Mapping | None):
-        raise UsageProblem(f"{document['kind']} {meta['name']}: labels are no mapping")
+        raise UsageProblem(f"{document['kind']} {meta['name']}: labels are not a mapping")
 
 
 def _hint(where: str) -> str:
@@ -186,7 +186,7 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
         raise UsageProblem(f"{label}: it has no pod template")
     about = template.get("metadata") or {}
     if not isinstance(about, Mapping) or not isinstance(about.get("labels"), Mapping | None):
-        raise UsageProblem(f"{label}: labels of its template are no mapping")
+        raise UsageProblem(f"{label}: labels of its template are not a mapping")
     wanted = obj["spec"].get("selector")
     if obj["metadata"].get("ownerReferences") or _has_pods(obj, wanted, every):
         return

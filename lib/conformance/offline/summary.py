@@ -24,7 +24,7 @@ SYMBOLS = {OPEN: ".", CLOSED: "x", PARTLY: "+", "not said": "?", "not judged": "
 NAMES = {number: name.upper() for name, number in PROTOCOLS.items()}
 MOST_RANGES = 4
 FEW = 3
-UNDESCRIBED = "assumed: no file describes the namespace, so it has no labels but its name"
+UNDESCRIBED = "assumed: no file describes the namespace, so it has no label except its name"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class Summary:
             f"{counted(sum(counts.values()), 'path')}, as promised {text or 'none'}"
         )
         if not policies:
-            yield "no policy is in these files"
+            yield "these files contain no policy"
         by_sentence: dict[str, list[str]] = {}
         for place, column in enumerate(self.reach.columns[1:], start=1):
             for sentence in self._departures(place):
@@ -139,14 +139,14 @@ class Summary:
         yield from (f"{', '.join(names)}: {sentence}" for sentence, names in by_sentence.items())
         if self.reach.unjudged:
             yield (
-                f"{counted(len(self.reach.unjudged), 'pod')} not judged, since an object that may "
-                "be about them is of a kind that is not read"
+                f"{counted(len(self.reach.unjudged), 'pod')} not judged, since an object of a kind "
+                "that is not read may apply to them"
             )
 
     def _departures(self, place: int) -> Iterator[str]:
         for before, after, does, other in (
-            (Verdict.DENIED, Verdict.ALLOWED, "open", "closes"),
-            (Verdict.ALLOWED, Verdict.DENIED, "closed", "opens"),
+            (Verdict.DENIED, Verdict.ALLOWED, "open", "close"),
+            (Verdict.ALLOWED, Verdict.DENIED, "closed", "open"),
         ):
             paths = sum(
                 cell.paths
@@ -158,7 +158,7 @@ class Summary:
                 for cell in same
             )
             if paths:
-                yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
+                yield f"{counted(paths, 'path is', 'paths are')} {does} that the policies {other}"
 
     def notes(self, most: int) -> Iterator[str]:
         """Yield notes about assumptions, ignored objects, and policies without an effect. ``most``:
@@ -176,24 +176,24 @@ class Summary:
             yield from (f"    and {other}" for other in rules[1 : 1 + most])
         world = reach.world
         reported = {
-            "not read either, or about no pod here": [
+            "also not read, or for no pod here": [
                 name for name in unread_policies(world) if f"{name} is not read" not in reasons
             ],
             "selects no pod": reach.selecting_nobody,
-            "assumed: in namespace default, since it names none": self._without_namespace,
+            "assumed: in namespace default, since no namespace is named": self._without_namespace,
             UNDESCRIBED: world.undescribed,
-            "assumed: no address is known, so it is in no network but 0.0.0.0/0": (
+            "assumed: no address is known, so it is in no network except 0.0.0.0/0": (
                 world.without_address
             ),
-            "on the network of their node, where no policy about pods decides": world.on_host,
-            "ended, so no policy is about them": world.ended,
+            "on their node's network, where no policy for pods applies": world.on_host,
+            "ended, so no policy applies to them": world.ended,
             "the system is not known, so it is judged as a Linux and as a Windows pod": (
                 reach.of_unknown_system
             ),
             "no object names the members of Service": [
                 "/".join(one) for one in sorted(reach.world.unknown_services)
             ],
-            "passed over, no pod and no policy": passed_over(reach.world),
+            "ignored, neither a pod nor a policy": passed_over(reach.world),
         }
         yield from (f"{what}: {some(names, most)}" for what, names in reported.items() if names)
 

@@ -73,7 +73,7 @@ def _matrix(summary: Summary, most: int) -> Iterator[str]:
     columns."""
     symbols = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items())
     yield "FROM (rows) TO (columns), as promised:"
-    yield f"  {symbols}, - nothing to say, * otherwise in a column"
+    yield f"  {symbols}, - nothing to say, * differs in a column"
     letters = [summary.of(group) for group in summary.groups]
     wide = max(3, len(letters[-1]) + 2)
     fits = (WIDTH - wide - 2) // wide

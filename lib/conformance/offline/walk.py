@@ -25,7 +25,7 @@ def ends_of(reach: Reach, text: str) -> list[End]:
     ]
     if not found:
         names = some(list(dict.fromkeys(end.name for end in reach.ends)), 5)
-        raise UsageProblem(f"{text}: no pod and no address here is called so; there are {names}")
+        raise UsageProblem(f"{text}: no pod or address here has this name; known names: {names}")
     return found
 
 
@@ -65,7 +65,7 @@ def lines(reach: Reach, pair: tuple[End, End], protocol: int, port: int) -> Iter
             yield f"{', '.join(names)}: {walk[0]}"
             yield from walk[1:]
     if not pair[0].addresses.keys() & pair[1].addresses.keys():
-        yield "they have no address of the same IP version: no packet can be sent"
+        yield "the ends have no address of the same IP version: no packet can be sent"
 
 
 def _walk(reach: Reach, pair: tuple[End, End], packet: Packet, column: Column) -> Iterator[str]:
@@ -92,5 +92,9 @@ def _steps(reach: Reach, end: End, way: Direction, packet: Packet, column: Colum
                     f"skipped: {switch.claim}" for switch in rule.skipped_for if switch in switches
                 ]
                 about = rule.about(packet, reach.world, switches)
-                text = {True: "it is about this", False: "not about this", None: "not known"}[about]
+                text = {
+                    True: "matches",
+                    False: "does not match",
+                    None: "not known whether it matches",
+                }[about]
                 yield f"        {rule.where}, {rule.action}: {', '.join(skipped) or text}"

@@ -51,7 +51,7 @@ class Difference:
 
     def __str__(self) -> str:
         if self.misplaced:
-            return f"HNS has {self.rule} of {self.origin} in another place of the list"
+            return f"HNS has {self.rule} of {self.origin} at another place in the list"
         if self.is_missing:
             return f"HNS lacks {self.rule} of {self.origin}"
         return f"HNS has {self.rule} of {self.origin or 'no policy'}, which no policy requires"

@@ -63,7 +63,7 @@ def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> l
     filled: list[Obj] = _filled(list(objects), known)
     left = next((text for text in _texts(filled) if "${" in text), None)
     if left is not None:
-        raise UsageProblem(f"manifest {where}: {left!r} is a placeholder that cannot be read")
+        raise UsageProblem(f"manifest {where}: {left!r} is not a valid placeholder")
     return filled
 
 

@@ -151,7 +151,7 @@ class Reach:
         for obj in objects:
             check_object(obj)
         if not self.world.pods:
-            raise UsageProblem("no pod in these files: there is nobody to reach")
+            raise UsageProblem("these files contain no pod, so there is no path to judge")
         for policy, tier in self.oracle.without_tier.items():
             raise UsageProblem(
                 f"{policy} is in tier {tier[:80]}, which no file describes, so that its order is not known"

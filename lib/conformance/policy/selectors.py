@@ -136,7 +136,7 @@ def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
     try:
         found = meaning.everything if reader.ended() else reader.disjunction()
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
     if not reader.ended():
         raise reader.refused("the end")
     return found
@@ -144,7 +144,7 @@ def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
 
 def _of_calico(text: Any, namespaces: bool) -> Selector:
     if text is not None and not isinstance(text, str):
-        return _unreadable(shown(text), "a text is expected, such as \"app == 'web'\"")
+        return _unreadable(shown(text), "a string is expected, such as \"app == 'web'\"")
     return _calico(text or "", namespaces)
 
 
@@ -236,7 +236,7 @@ class _Reader(Generic[P]):
         return inside if operator == "in" else meaning.negated(inside)
 
     def _value(self) -> str:
-        found = self._demand("value", "a text in quotes")
+        found = self._demand("value", "a string in quotes")
         return found[1] if found[1] is not None else found[2]
 
 
@@ -257,7 +257,7 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(
-            f"values must be texts: write {shown(value)!r} with quotes, not {shown(value)}"
+            f"values must be strings: write {shown(value)!r} with quotes, not {shown(value)}"
         )
     return value
 

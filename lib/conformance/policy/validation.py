@@ -63,7 +63,7 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
     (
         _KUBERNETES,
         lambda rule, _: any(map(_is_no_part, _ends(rule))),
-        "an exception is no smaller part of its ipBlock",
+        "an except entry must be a smaller part of its ipBlock",
     ),
     (
         _CALICO,
@@ -94,7 +94,7 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
     (
         _CALICO,
         lambda rule, way: _ends(rule)[way == "ingress"].service,
-        "Calico refuses services but as the source of ingress or the destination of egress",
+        "Calico refuses services except as the source of ingress or the destination of egress",
     ),
     (
         _CALICO,
@@ -126,7 +126,7 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
                 or rule.protocol not in (None, PROTOCOLS["tcp"])
             )
         ),
-        "Calico refuses http but in Allow rules for ingress of TCP",
+        "Calico refuses http except in Allow rules for ingress of TCP",
     ),
 )
 """For each check: the kinds, the test that refuses a rule of these kinds, and the reason."""
@@ -159,7 +159,7 @@ def check_object(obj: Obj) -> None:
                     f"{known.network}"
                 )
         if len(set(spec.get("types") or ())) < len(spec.get("types") or ()):
-            raise UsageProblem(f"{label}: Calico refuses a type that is there twice")
+            raise UsageProblem(f"{label}: Calico refuses a type that appears twice")
 
 
 def _networks(spec: Obj) -> list[Any]:
@@ -180,5 +180,5 @@ def check_no_doubles(objects: Iterable[Obj]) -> None:
     for obj in objects:
         group = str(obj.get("apiVersion") or "").partition("/")[0]
         if (group, label := fields.label(obj)) in observed:
-            raise UsageProblem(f"{label} is there twice")
+            raise UsageProblem(f"{label} appears twice")
         observed.add((group, label))

@@ -303,7 +303,9 @@ def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Deci
     if decision.policy or not decision.tier:
         return decision
     tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)
-    said = f"no rule of {', '.join(policy.label for group in tier.groups for policy in group)} is about it"
+    said = (
+        f"no rule of {', '.join(policy.label for group in tier.groups for policy in group)} matches"
+    )
     return replace(decision, why="; ".join(filter(None, [said, decision.why])))
 
 

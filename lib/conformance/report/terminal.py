@@ -197,7 +197,7 @@ def meaning(plain: Mapping[str, Any]) -> str:
     if cause := plain["run"].get("exit_cause"):
         return str(cause)
     if code == 0 and waived:
-        return f"nothing violated but what is waived: {', '.join(waived)}"
+        return f"nothing violated except what is waived: {', '.join(waived)}"
     if code == 6 and (undecided := _causes(plain, "INCONCLUSIVE")):
         return (
             f"{counted(sum(map(len, undecided.values())), 'claim')} undecided: "

@@ -118,7 +118,7 @@ class Exploring:
             return failed
         except SuiteError as error:
             self._undecided += 1
-            self.first.context.sink.tell(f"a story without verdict: {error}".splitlines()[0])
+            self.first.context.sink.tell(f"no verdict about a story: {error}".splitlines()[0])
         return None
 
     def _ends_felix(self, story: Story) -> bool:
@@ -154,7 +154,8 @@ class Exploring:
         sink.attach("shortest story", text)
         sink.record("the difference came again", f"in {self._repeated} of {REPEATS} repeats")
         sink.tell(
-            f"a difference ({self._repeated} of {REPEATS} repeats) by {len(story.events)} events: "
+            f"a difference (in {self._repeated} of {REPEATS} repeats) after {len(story.events)} "
+            "events: "
             f"{self._replay}"
         )
 

@@ -34,7 +34,7 @@ def unanswered(tests: Sequence[TestOutcome]) -> str:
     paths = counted(len(found), "CONFIRMED path")
     return (
         f"{paths} lost attempts after the first connection, the first {found[0]}: "
-        "something loses packets now and then"
+        "packets are lost now and then"
     )
 
 

@@ -277,8 +277,8 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
     if tried := next(
         (result for result in results if result.active and result.part != ACTIVE_HALF), None
     ):
-        return f"it was only read, not tried by a change: {tried.reason}"
-    return f"it was only read, not tried by a change: {NO_TEST}"
+        return f"it was only read, not tested by a change: {tried.reason}"
+    return f"it was only read, not tested by a change: {NO_TEST}"
 
 
 def underlay(measured: Iterable[Mapping[str, object]]) -> str:
@@ -298,7 +298,7 @@ def _untested(claim: Claim, applies: Applicability | None, *, whole: bool) -> Cl
             claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=BY_HAND, remedy=claim.verify
         )
     return ClaimOutcome(
-        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one"
+        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write a test"
     )
 
 

@@ -17,7 +17,7 @@ NOTHING = "its test decided nothing: the body did not run, or none of its expect
 NO_DENIAL = "no path was found closed, although the claim is that a path is closed"
 WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
 """The verdicts that open paths can give to a claim about closed paths."""
-REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
+REMEDY = "run the test without plugins and options that skip calls (--setup-plan, --setup-only)"
 ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 
 

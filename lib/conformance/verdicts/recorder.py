@@ -61,7 +61,9 @@ class Recorder:
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
         """Raise SuiteError if this verdict is not possible for the claim."""
         if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
-            raise SuiteError(f"{claim.id} holds always, so NOT_OBSERVED is no verdict for it")
+            raise SuiteError(
+                f"{claim.id} must always hold, so NOT_OBSERVED is no possible verdict for it"
+            )
         if verdict is ClaimVerdict.LIFTED and claim.kind not in (
             ClaimKind.LIMITATION,
             ClaimKind.KNOWN_ISSUE,

@@ -64,7 +64,7 @@ def unasked(
     needed since missing answers prove nothing."""
     known = {*explained, *(path.node for path in paths)}
     return {
-        node: "its pods never existed, so they were not probed"
+        node: "the watch's pods on the node never existed, so they were not probed"
         for node in covered
         if node not in known
     }

@@ -56,7 +56,10 @@ NAMED = 4
 """The number of other cells that a message names."""
 OPEN = 2
 """The number of attempts in a row that decide an open path after the barrier."""
-UNSURE = "it is not certain whether it is as expected, even when applied again"
+UNSURE = (
+    "it is not certain whether the result is as expected, even after the policies were "
+    "applied again"
+)
 NOT_HONOURED = "the edit is not honoured: the same policies, applied anew, give the expected result"
 
 
@@ -444,8 +447,8 @@ class InWorld(Session):
         if limitation:
             return (
                 verdict,
-                f"{outcome.label} is {cell.promised.value}, as policies promise, although it is "
-                "documented not to be",
+                f"{outcome.label} is {cell.promised.value}, as policies promise, although the "
+                "documentation says otherwise",
             )
         return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else result.rule}"
 

@@ -17,11 +17,11 @@ from conformance.settings.assumptions import DENIED_VERDICTS
 NAMELESS = "a server that does not report its name"
 """The text for a server that answers at an echo server's address and is no echo server."""
 UNTOLD = "it is not known which pod answered"
-DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
-PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
+DNS_UNTOLD = f"{UNTOLD}: answers from DNS servers do not name the pod that sends them"
+PING_UNTOLD = f"{UNTOLD}: a ping reply names an address, but no pod"
 _PAYLOAD = (ascii_lowercase * 2521).encode()
 """The payload of agents (docs/probe-protocol.md, section 5)."""
-COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
+COMMAND_UNTOLD = f"{UNTOLD} this command: the output does not name the server"
 
 
 def telling(target: Target) -> Kind:

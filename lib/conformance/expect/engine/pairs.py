@@ -18,7 +18,7 @@ def each(choices: Iterable[Pairs]) -> list[Pair]:
     for pairs in choices:
         found.update(dict.fromkeys(_product(pairs) if _is_product(pairs) else pairs))  # type: ignore[arg-type]
     if not found:
-        raise UsageProblem("an expectation of paths has no path: it names no client or no server")
+        raise UsageProblem("the expectation has no path: it names no client or no server")
     return list(found)
 
 

@@ -256,11 +256,11 @@ class Why(StrEnum):
 
     LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
-    NO_DENIAL = "it fails, but not in the way of packets that are dropped"
+    NO_DENIAL = "attempts fail, but not as if packets were dropped"
     CLOSED = "nothing connects"
     WAVERS = "some attempts connect and some do not"
     ANOTHER_POD = "another pod answers"
-    SILENT = "the server takes connections and does not answer"
+    SILENT = "the server accepts connections, but does not answer"
     CONTROL = "its control connection failed"
     ASTRAY = "the attempts were never sent to the target"
     BROKEN = "a probe broke"

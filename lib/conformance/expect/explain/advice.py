@@ -17,7 +17,7 @@ DOWN = "Felix does not run on {node}"
 """The text about a node on which Felix does not run, the same in the report of every failing test.
 """
 PROGRAMMED: dict[OS, str] = {
-    "windows": "Windows: Get-HnsEndpoint, its ACLs",
+    "windows": "Windows: the ACLs in Get-HnsEndpoint",
     "linux": "Linux: iptables-save, or nft list table ip calico",
 }
 """The command that shows what Felix has programmed for a pod on a node."""
@@ -64,7 +64,7 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
             "exceptions, no answer returns"
         )
     if last is None or target is None:
-        return f"look at the pods, and for packet loss {nodes}"
+        return f"check the pods, and look for packet loss {nodes}"
     if last.verdict in UNSENT:
         return "see CONN-6: the name has to resolve before anything is sent"
     if unexpected_backend(last):
@@ -72,7 +72,8 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
             kube_proxy(attempt.source, target)
             if target.path in SERVICES
             else (
-                f"compare {target.host} with kubectl get pods -A -o wide: another pod has the address"
+                f"look up {target.host} in kubectl get pods -A -o wide: another pod has this "
+                "address"
             )
         )
     by_verdict = {

@@ -36,7 +36,7 @@ class Blamed:
     """The name that messages use for the carrier of the pods' packets."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about these entries."""
-    do: str = "then restart calico-node on that node (on Windows that resets its pods' connections)"
+    do: str = "then restart calico-node on that node (on Windows this resets its pods' connections)"
     """The advice how to correct a wrong entry."""
     sound: str = ""
     """The entries that are right on both nodes. Empty: an entry is wrong or unknown, or the path is

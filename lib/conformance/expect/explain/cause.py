@@ -35,7 +35,7 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
     return (
         f"connections to pods on {_named(nodes)} are refused, not dropped"
         if side != "source"
-        else (f"connections of clients on {_named(nodes)} are refused, not dropped")
+        else (f"connections from clients on {_named(nodes)} are refused, not dropped")
     )
 
 
@@ -71,7 +71,7 @@ def _pods(attempts: Sequence[Attempt], side: Side) -> set[tuple[str, str, int]]:
 
 def stays(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node still enforces policies that are gone."""
-    return _enforcing(attempts, side, ("enforces", "enforce")) + " a policy that is gone"
+    return _enforcing(attempts, side, ("enforces", "enforce")) + " a policy that was removed"
 
 
 def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> str:
@@ -89,10 +89,13 @@ def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> 
             attempt.target.at.node if attempt.target and attempt.target.at else ""
             for attempt in attempts
         }
-        return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
+        return (
+            f"NodePorts of {_named(called if '' not in called else targets)} do not reach "
+            "their pods"
+        )
     if path in SERVICES:
         on = f" on {_named(targets)}" if targets else ""
-        return f"Services do not lead clients on {clients} to their pods{on}"
+        return f"clients on {clients} do not reach pods{on} through Services"
     return _unreached(attempts, "are refused by" if last is Verdict.REFUSED else "do not reach")
 
 

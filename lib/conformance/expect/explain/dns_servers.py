@@ -97,9 +97,15 @@ class DnsAnswers:
     def _advice(self) -> str:
         node = self.server.attempt.source.node
         if self.silent:
-            return f"the Service sends a share of all queries to {self.named_silent}: look at its log and node"
+            return (
+                f"the Service sends a share of all queries to {self.named_silent}: look at the "
+                "log and the node of each pod named here"
+            )
         if self.answered_late:
-            return f"look at the load of the DNS pods, and for loss between node {node} and their nodes"
+            return (
+                f"look at the load of the DNS pods, and for packet loss between node {node} "
+                "and their nodes"
+            )
         if self.pods and not any(map(_answers, self.pods)):
             return f"no DNS pod answers: look at the network and at policies between node {node} and their nodes"
         if self.share:

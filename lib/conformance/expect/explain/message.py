@@ -167,6 +167,6 @@ def _word(observation: Observation) -> str:
         )
         return f"{observation.verdict.value} ({why}{within})"
     if altered(observation):
-        return "an answer of other bytes than were sent"
+        return "an answer with other bytes than were sent"
     code = f" ({observation.rcode})" if observation.rcode else ""
     return f"an answer of {other}" if other else f"{observation.verdict.value}{code}{answers}"

@@ -19,7 +19,7 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
-UDP_ALONE = ", by UDP, although TCP to the same address and port connects"
+UDP_ALONE = ", over UDP, although TCP to the same address and port connects"
 TRIES = 2
 """How often a backend is probed at its own address: more than once, since a lost packet is no
 closed path."""
@@ -127,7 +127,7 @@ def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest
     lines = _named(there) | _lines(found)
     if not found.wrong:
         lines["do"] = _advice(there, target, found)
-    return Nearest(observed=f", by the backend's own address too{why}", lines=lines)
+    return Nearest(observed=f", at the backend's own address too{why}", lines=lines)
 
 
 def _named(policies: Sequence[str]) -> dict[str, str]:
@@ -170,11 +170,11 @@ def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, l
 
 def _advice(policies: Sequence[str], target: Target, found: Blamed) -> str:
     if len(policies) == 1:
-        return f"read policy {policies[0]}; if it allows this, see {found.see}"
+        return f"read policy {policies[0]}; if it allows this path, see {found.see}"
     if policies:
-        return f"read the policies there; if they allow this, see {found.see}"
+        return f"read the policies there; if they allow this path, see {found.see}"
     nodes = ", ".join(dict.fromkeys(backend.node for backend in target.backends))
     return (
         f"no policy was found that selects these pods: see CONN-3, {found.see} first; "
-        f"then Felix' log on node {nodes}"
+        f"then read Felix' log on node {nodes}"
     )

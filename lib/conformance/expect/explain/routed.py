@@ -20,7 +20,7 @@ OF_CLOUDS = ("AmazonVPC", "AzureVNET")
 """Plugins that give a Windows host no endpoint in its pods' network."""
 TO_ALL = "0.0.0.0/0"
 SEE = "CONN-3, and CP-2 or FL-1 where nodes have routes to each other's pods"
-DO = "then add the route, or create anew the network that lacks the endpoint"
+DO = "then add the route, or recreate the network that lacks the endpoint"
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,23 @@ class RoutedPaths:
             laid = self._laid(here.node)
             hops = [route.gateway for route in laid if _contains(route.destination, there.address)]
             if laid and not self._hops(there.node).intersection(hops):
-                text = f"by {hops[0]}, which is another" if hops else "no route"
+                text = f"through {hops[0]}, which is another node" if hops else "no route"
                 yield f"route of node {here.node} to pods of node {there.node}: {text}"
         elif (
             self._plugin(here.node) not in OF_CLOUDS
             and not self._is_overlay()
             and not self._has_gateway(here.node)
         ):
-            yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
+            yield (
+                f"endpoint of node {here.node} in its pods' network, which is their gateway: "
+                "missing"
+            )
 
     def _left(self, source: Workload, server: Workload) -> str:
         """Return the remaining suspects for a path without a fault at its ends."""
         linux = [node.name for node in self.facts.by_os("linux")]
         asked = next((end.node for end in (source, server) if end.os == "linux"), linux[0])
-        checks = "the fabric's check of sources, which has to let pods' own addresses pass"
+        checks = "the fabric's source check drops packets from pods' own addresses"
         try:
             by_nodes = bool(self._laid(asked))
         except SuiteError:

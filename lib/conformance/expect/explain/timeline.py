@@ -37,7 +37,7 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
     whole = lines(state, marks)
     shown = whole[-SHOWN:]
     left = (
-        [f"({len(whole) - len(shown)} earlier events: attachment)"]
+        [f"({len(whole) - len(shown)} earlier events in the attachment)"]
         if len(shown) < len(whole)
         else []
     )

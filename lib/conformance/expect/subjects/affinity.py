@@ -23,7 +23,7 @@ random, one backend would answer all connections in one of 128 rounds. The conne
 agreeing rounds are counted together."""
 SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows)."""
-SEVERAL = "without session affinity its connections go to several backends"
+SEVERAL = "without session affinity the client's connections go to several backends"
 STAYS = "one backend"
 
 
@@ -82,7 +82,10 @@ class Affinity(Subject):
                 return Ruling(error=error, symptom=(STAYS, observed))
             if not _should_stay(client) and len(_names(kept)) == 1:
                 text = f"{client.label} -> {target.label}: its connections stay with one backend"
-                return Ruling(f"{text}, before Server 2022", ClaimVerdict.LIFTED)
+                return Ruling(
+                    f"{text}, although its build is older than Windows Server 2022",
+                    ClaimVerdict.LIFTED,
+                )
             return because
 
         places = range(len(beside), len(everyone))

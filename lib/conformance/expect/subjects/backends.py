@@ -30,7 +30,7 @@ rewritten in several packets."""
 ONE_PACKET = 1200
 """The size in bytes of a datagram that is not fragmented. No document says how Services forward
 fragments, which have no port."""
-SEE_CONN_3 = "see CONN-3: what is lost by the pod's own address says nothing about Services"
+SEE_CONN_3 = "see CONN-3: packets that are lost at the pod's own address say nothing about Services"
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The verdicts of attempts at a Service without a backend: kube-proxy refuses or drops the packet.
 A connection that is reset or closed had a backend."""
@@ -354,7 +354,7 @@ def _describe(observations: Sequence[Observation], target: Target) -> str:
     right = Counter(_who(answer) for answer in answers if not unexpected_backend(answer))
     lines = [f"{pod.pod} never answered" for pod in target.backends if not _answered(pod, answers)]
     lines += [
-        f"{who} answered {counted(count, 'time')} although it is no backend"
+        f"{who} answered {counted(count, 'time')} although it is not a backend"
         for who, count in others.items()
     ]
     lines += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]

@@ -35,7 +35,7 @@ class Builds:
     @property
     def install(self) -> str:
         """Return how Calico was installed, for messages."""
-        return self.facts.install.value or "not known how"
+        return self.facts.install.value or "an unknown installation method"
 
     @property
     def calico_floor(self) -> str:

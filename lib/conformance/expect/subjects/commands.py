@@ -92,12 +92,16 @@ class Commands:
             if output.ended.exit_code == 0:
                 raise Nonconformance(
                     output.but(
-                        "attempts timed out there: the denial does not hold for every request"
+                        "probe attempts on this path timed out, so the denial does not hold "
+                        "for every request"
                     )
                 )
             if not _says(output.ended.output, TIMED_OUT):
                 raise ProbeBroken(
-                    output.but("attempts timed out there: the command failed for another reason")
+                    output.but(
+                        "probe attempts on this path timed out, so the command failed for "
+                        "another reason"
+                    )
                 )
 
         self._each(
@@ -140,7 +144,9 @@ class Commands:
             if UNKNOWN_NAME in ended.output:
                 return Nonconformance(output.but(do=COMPARE_SUFFIXES))
             if ended.exit_code != 0:
-                return ProbeBroken(output.but("it failed for another reason than the name"))
+                return ProbeBroken(
+                    output.but("the command failed for a reason other than the name")
+                )
             return (
                 because if sorted(ended.output.split()) == wanted else Nonconformance(output.but())
             )
@@ -161,7 +167,8 @@ class Commands:
             if output.ended.exit_code != 0 or not _says(output.ended.output, shows(target)):
                 raise ProbeBroken(
                     output.but(
-                        "attempts connected there: the command, its image or its server is not the demo's"
+                        "probe attempts on this path connected: the demo's command, image or "
+                        "server differs"
                     )
                 )
 

@@ -147,7 +147,10 @@ class ConnectionsDuringChange:
             if state.lost:
                 self._say(stream, of_chance(True), f"{state.label}: {state.words}")
             else:
-                text = f"{state.label}: {state.words}, which is not required; {self.streams.marks[-1].what}"
+                text = (
+                    f"{state.label}: {state.words}, although survival is not required; "
+                    f"{self.streams.marks[-1].what}"
+                )
                 self._say(stream, of_chance(False), text)
         return states
 
@@ -174,7 +177,8 @@ class ConnectionsDuringChange:
                 self._say(
                     stream,
                     of_chance(None),
-                    f"{text}Calico may reset it; name the version by --windows-calico-version",
+                    f"{text}Calico may reset the stream; name the version with "
+                    "--windows-calico-version",
                 )
             elif left_alone and state.lost:
                 wrong.append(
@@ -185,7 +189,7 @@ class ConnectionsDuringChange:
             elif left_alone or state.lost:
                 self._say(stream, of_chance(True), because)
             else:
-                text = f"{state.label}: {state.words}, and Calico {version} may reset it"
+                text = f"{state.label}: {state.words}, and Calico {version} may reset the stream"
                 self._say(stream, of_chance(False), text)
         if wrong:
             raise wrong[0]
@@ -245,14 +249,17 @@ class ConnectionsDuringChange:
         begun = self._opened()
         streams = self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
-            raise UsageProblem("these connections were never opened; begin(...) opened others")
+            raise UsageProblem(
+                "these connections were never opened; begin(...) opened other connections"
+            )
         chosen = [begun.streams[pair] for pair in watched]
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
             raise ControlBroken(
-                "nothing shows that the change took effect: no path opens by it", control="witness"
+                "nothing shows that the change took effect, since it opens no path",
+                control="witness",
             )
         try:
             for witness in witnesses:

@@ -83,7 +83,7 @@ class Continuity(Subject):
         def judge(state: _PathState) -> Judged:
             asked = counted(len(state.observations), "time", "times")
             return (
-                self._problem(state, shut, alive, because) or f"{because}; asked {asked} meanwhile"
+                self._problem(state, shut, alive, because) or f"{because}; probed {asked} meanwhile"
             )
 
         self.check("closed", [(state.attempt.source, state.target, state) for state in shut], judge)
@@ -165,7 +165,7 @@ class Continuity(Subject):
         if reached and len(there) >= AGREE:
             nodes = dict.fromkeys((state.target.backends[0].node, attempt.source.node))
             further = {
-                "open": f"from {reached[0][0]:.1f} s to {reached[-1][0]:.1f} s after the beginning",
+                "open": f"from {reached[0][0]:.1f} s to {reached[-1][0]:.1f} s after the start",
                 "policies": self._policies,
                 "do": f"read Felix' log on node {' and '.join(nodes)} for those seconds",
             }
@@ -190,7 +190,7 @@ class Continuity(Subject):
 
     @property
     def _policies(self) -> str:
-        return "; ".join(self.expect.context.world.policies()) or "none of this test"
+        return "; ".join(self.expect.context.world.policies()) or "this test has no policy in force"
 
 
 @dataclass
@@ -238,9 +238,9 @@ def _doubt(state: _PathState, alive: set[_Way]) -> str:
             f"a single connection got through, after {reached[0]:.1f} s, which alone shows nothing"
         )
     if any(observation.verdict not in DENIED_VERDICTS for _, observation in state.observations):
-        return "which is no denial"
+        return "this is not a denial"
     if _way(state) not in alive or not state.observations:
-        return "and its source reached no server at the end, so its silence proves nothing"
+        return "the client reached no server at the end, so a missing answer proves nothing"
     return ""
 
 

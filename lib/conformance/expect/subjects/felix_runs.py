@@ -63,8 +63,8 @@ class FelixRuns:
 
     def _error(self, node: str, text: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)
-        line = f"{claims}: {DOWN.format(node=node)}: {text}, for {seconds:.0f} s or again and again"
+        line = f"{claims}: {DOWN.format(node=node)}: {text}, for {seconds:.0f} s, or repeatedly"
         lines = f"  because  {because}\n  do       {pods_on(node)}"
         if self.changed(node):
-            return EnvironmentBroken(f"{line}; this run has restarted it itself\n{lines}")
+            return EnvironmentBroken(f"{line}; this run itself has restarted Felix there\n{lines}")
         return Nonconformance(f"{line}\n{lines}")

@@ -174,7 +174,8 @@ class Fragments(Subject):
         if not polled.agreed(beside, lambda observation: as_wanted(observation, True)):
             lines = {
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
-                "do": "see CONN-3 on this path first: while small packets vanish, larger ones cannot be judged",
+                "do": "see CONN-3 on this path first: while small packets vanish, larger "
+                "packets cannot be judged",
             }
             return polled.broken_control(beside, f"{little} answered", lines)
         lines = {

@@ -74,8 +74,8 @@ class HostAttempts(Subject):
         """
         if service is None:
             raise MissingCapability(
-                "this lab has no host beyond the cluster to stand for a metadata service",
-                "name one: --external-target",
+                "no host beyond the cluster is named that can stand in for a metadata service",
+                "name a host: --external-target ADDRESS",
             )
         host, port = service
         goal = Target(
@@ -115,7 +115,7 @@ class HostAttempts(Subject):
             if lost:
                 text = (
                     f"host of node {pod.node} -> {control.label}: expected CONNECTED, "
-                    f"observed {lost[0][_address(control)]}: {CONTROL}"
+                    f"observed {lost[0][_address(control)]}; failed control: {CONTROL}"
                 )
                 return ControlBroken(text, control=CONTROL)
             if set(answers) <= {*ends.documented}:

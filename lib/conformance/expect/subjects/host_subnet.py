@@ -54,7 +54,9 @@ class HostSubnet:
         try:
             self.streams.open(*beside)
         except ControlBroken as broken:
-            what = f"no free port of a node takes connections of Linux pods: {first_line(broken)}"
+            what = (
+                f"no free port of a node accepts connections from Linux pods: {first_line(broken)}"
+            )
             do = "let nodes' firewalls pass TCP to high ports from pods and nodes"
             raise MissingCapability(what, do) from broken
         opened = self.streams.open(*ways)
@@ -105,7 +107,7 @@ class HostSubnet:
             found = f"natOutgoingExclusions is {exclusions.value}, {exclusions.source}"
             return Ruling(f"{text}, {although} ({found})", of_absence(expected=True))
         if self.external.outside is None:
-            why = "which shows nothing as long as nobody knows whether its node translates at all"
+            why = "which shows nothing, since it is not known whether the node translates at all"
             self._unknown.append(f"{text}, {why}")
             return Ruling(self._unknown[-1], of_absence(expected=False))
         seen = f"saw {beyond}" if beyond else "got nothing from it"

@@ -88,7 +88,7 @@ class KnownIssue(Subject):
                 times = counted(len(observations), "time")
                 return Ruling(
                     with_who(
-                        f"{attempts[index].label} connected {times}, where it may fail",
+                        f"{attempts[index].label} connected {times}, although it may fail",
                         observations[-1:],
                     ),
                     ClaimVerdict.NOT_OBSERVED,

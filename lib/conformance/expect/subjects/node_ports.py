@@ -16,7 +16,7 @@ from conformance.model.endpoint import Target, Workload
 
 REMEDY = (
     "open the NodePort range (30000-32767 by default) between the nodes in security groups and host firewalls; "
-    "if it is open, kube-proxy on Linux is broken"
+    "if the range is open, kube-proxy on Linux is broken"
 )
 
 
@@ -45,6 +45,7 @@ class NodePorts:
             self.expect.control(pairs, because=because)
         except ControlBroken as closed:
             raise MissingCapability(
-                f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}",
+                "NodePorts of Linux backends cannot be reached between nodes either: "
+                f"{first_line(closed)}",
                 REMEDY,
             ) from closed

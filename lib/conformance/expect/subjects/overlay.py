@@ -54,15 +54,16 @@ class Carrier:
 VXLAN = Carrier(
     name="the overlay",
     blamed="UDP 4789 (VXLAN)",
-    whole="both nodes have route, forwarding entry and VNI as they should be",
-    do="UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security groups, both ways; "
+    whole="route, forwarding entry and VNI are right on both nodes",
+    do="UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and "
+    "security groups, in both directions; "
     "on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP",
     see="CONN-3, VXLAN-2 and VXLAN-9",
 )
 ADDRESSES = Carrier(
     name="the fabric",
-    blamed="what has a pod's address",
-    whole="both nodes have session and route as they should be",
+    blamed="traffic with a pod's address",
+    whole="session and route are right on both nodes",
     do="turn the source/destination check off on the nodes' interfaces, and let security groups pass pods' networks",
     see="CONN-3, BGP-1 and BGP-3",
 )
@@ -90,7 +91,7 @@ class Overlay:
         within = [pair for pair, row in paths.items() if row.witness]
         if not between:
             raise UsageProblem(
-                "overlay.passes(...): name a case between nodes beside the witnesses"
+                "overlay.passes(...): name a case between nodes in addition to the witnesses"
             )
         because = paths[between[0]].because
         addresses = dict.fromkeys(
@@ -137,7 +138,8 @@ class Overlay:
         raise self._failure(
             polled,
             found,
-            f"{len(found)} of {count} paths between nodes do not connect; paths inside one node connect, and "
+            f"{len(found)} of {count} paths between nodes do not connect; paths within a node "
+            "connect, and "
             f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)",
         )
 
@@ -166,7 +168,8 @@ class Overlay:
         ]
         for index in (dead or unreached)[:1]:
             lines = {
-                "do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"
+                "do": "see CONN-3 for pods of one node; if nodes do not reach each other, look "
+                "at the underlay"
             }
             who = "pods inside one node" if dead else "nodes"
             text = polled.message(
@@ -251,7 +254,10 @@ class Overlay:
                 and observation.attempt.target
                 and not unexpected_backend(observation)
             ):
-                text = f"{observation.attempt.label} was {observation.verdict}: this overlay passes"
+                text = (
+                    f"{observation.attempt.label} was {observation.verdict}: this overlay "
+                    "passes packets"
+                )
                 found.setdefault(
                     _nodes(observation.attempt.source, observation.attempt.target), Blamed((text,))
                 )
@@ -290,11 +296,12 @@ class Overlay:
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
             f"see {self.by.see}; compare that node's routes with the projectcalico.org annotations of "
-            "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
+            "both nodes; then restart calico-node there (on Windows this resets its pods' "
+            "connections)"
         )
         explanation = replace(
             polled.message(index, "CONNECTED", lines),
-            so=f"{first}, so that {self.by.blamed.partition(' (')[0]} cannot be judged",
+            so=f"{first}, so {self.by.blamed.partition(' (')[0]} cannot be judged",
         )
         return ControlBroken(
             message.of_control(explanation), control=first, observations=polled.observations(index)
@@ -307,9 +314,7 @@ class Overlay:
         if by := lost_by(self.expect.context.world.runs, last.attempt, [last]):
             return Blamed((by, *found.wrong), found.unread)
         if other := unexpected_backend(last):
-            return Blamed(
-                (f"{other} answers in the place of the server", *found.wrong), found.unread
-            )
+            return Blamed((f"{other} answers in place of the server", *found.wrong), found.unread)
         return found
 
 
@@ -326,7 +331,7 @@ class Unread:
     network is the likely cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        raise MissingCapability(f"flannel sets them, for node {toward}", "ip route")
+        raise MissingCapability(f"flannel programs the routes to node {toward}", "ip route")
 
 
 @dataclass

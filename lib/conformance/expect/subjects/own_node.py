@@ -66,7 +66,8 @@ class OwnNode(Subject):
                 index,
                 "TIMED_OUT",
                 {"do": "see POL-1 first"},
-                so="by pod address: nothing shows that a policy guards this pod",
+                so="the client connects by pod address, so nothing shows that a policy guards "
+                "this pod",
             )
             raise ControlBroken(
                 message.of_control(text),
@@ -86,7 +87,7 @@ class OwnNode(Subject):
                     f", and {UNSURE.format(node=source.node, why=why, do=REMEDY)}" if why else ""
                 )
                 return Ruling(
-                    f"{source.label} -> {target.label}: closed as by pod address, "
+                    f"{source.label} -> {target.label}: closed, as it is by pod address: "
                     f"{message.summary(observations)}{unsure}",
                     of_absence(expected=not why),
                 )

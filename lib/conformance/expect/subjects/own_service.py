@@ -39,5 +39,5 @@ class OwnService:
         if observations.verdict is not Verdict.CONNECTED:
             return f"the pod did not reach itself ({observations.verdict})"
         if other := unexpected_backend(observations):
-            return f"{other} answered in the pod's place"
+            return f"{other} answered in place of the pod"
         return f"the pod saw source {observations.seen_client or 'unknown'}"

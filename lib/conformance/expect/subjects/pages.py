@@ -45,7 +45,10 @@ class Pages(Subject):
         page = f"{_describe(observations[-1], text)}: {' '.join(_page(observations[-1]).split())[:200] or 'empty'}"
         observed = message.tally([_describe(observation, text) for observation in observations])
         pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
-        do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
+        do = (
+            f"read the log of {pods}, and request the page by hand: another server or image "
+            "may answer there"
+        )
         expected = f"HTTP 200 and {text!r}"
         return self.unless_changed(
             source,
@@ -64,4 +67,7 @@ def _describe(observation: Observation, text: str) -> str:
         return observation.verdict.value
     if other := unexpected_backend(observation):
         return f"an answer of {other}"
-    return f"HTTP {observation.status}{' without it' if observation.status == 200 and text not in _page(observation) else ''}"
+    return (
+        "HTTP "
+        f"{observation.status}{' without the text' if observation.status == 200 and text not in _page(observation) else ''}"
+    )

@@ -60,7 +60,7 @@ SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitt
 """The summary at the end of a ping that ran to its end, by operating system."""
 
 ECHO = "let manifests/probes/echo_server.py answer there, on the port that --external-target names"
-BEFORE = "it does not pass before the policy is made either, so that silence would show nothing"
+BEFORE = "ping does not pass before the policy is applied either, so a missing reply shows nothing"
 LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
@@ -118,26 +118,27 @@ class ExternalPaths(Subject):
             self.expect.control(own, because=answers)
         try:
             answers_by_path = self.expect.answers(
-                own, because=f"{answers} and reports its client", control=True
+                own, because=f"{answers} and reports the client's address", control=True
             )
         except ControlBroken as error:
             raise MissingCapability(
-                f"the target does not report its client: {first_line(error)}", ECHO
+                f"the target does not report the client's address: {first_line(error)}", ECHO
             ) from None
         clients_seen = {
             observation.seen_client for rounds in answers_by_path.values() for observation in rounds
         }
         if "" in clients_seen:
             raise MissingCapability(
-                "the target beyond the cluster does not report its client", ECHO
+                "the target beyond the cluster does not report the client's address", ECHO
             )
         other_addresses = clients_seen - {node.node_address}
         if other_addresses:
             so = (
-                f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(other_addresses))}"
+                f"{node.node} ({node.node_address}) appears to the target as "
+                f"{', '.join(sorted(other_addresses))}"
             )
             raise MissingCapability(
-                f"something beyond the nodes translates, too: {so}",
+                f"a device beyond the nodes translates addresses, too: {so}",
                 "name a target that sees nodes' own addresses: --external-target",
             )
         paths = [(client, self._there(protocol)) for client in clients]
@@ -239,7 +240,9 @@ class ExternalPaths(Subject):
         )
         pings = self._pings([(source, there.address) for source, there in silent], *SILENCE)
         ran |= dict(zip(silent, pings, strict=True))
-        so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
+        so = (
+            "the Linux pod does not answer under the rule, so a Windows pod's silence shows nothing"
+        )
         for source, there in linux:
             self._demand_reply(
                 source, there, self._outputs_of(source, ran[source, there]), so, LOOK_AT_ICMP
@@ -302,7 +305,7 @@ class ExternalPaths(Subject):
             address,
             self._outputs_of(linux, ran),
             "a target that answers no ping shows nothing",
-            "name another target by --external-target",
+            "name another target with --external-target",
         )
 
     def _demand_reply(
@@ -362,7 +365,7 @@ class ExternalPaths(Subject):
     def _target(self) -> tuple[str, int]:
         if self.outside is None:
             raise MissingCapability(
-                "no target beyond the cluster was named", "name one by --external-target ADDRESS"
+                "no target beyond the cluster was named", "name a target: --external-target ADDRESS"
             )
         return self.outside
 
@@ -414,7 +417,9 @@ class ExternalPaths(Subject):
             if isinstance(there, Workload)
             else (there, there)
         )
-        expected, observed = ("no reply", "one") if outputs[-1].replied else ("a reply", "none")
+        expected, observed = (
+            ("no reply", "a reply") if outputs[-1].replied else ("a reply", "no reply")
+        )
         return Explanation(
             claims=self.expect.context.claims,
             path=f"{source.label} -> {address}",
@@ -437,8 +442,8 @@ def asked_for(pools: Mapping[str, Fact[str]]) -> None:
     for name, natted in pools.items():
         if natted.value != "True":
             raise MissingCapability(
-                f"nothing here asks for it: {name} is not true ({natted.source})",
-                "set it for every enabled pool",
+                f"no outgoing NAT is configured: {name} is not true ({natted.source})",
+                "set natOutgoing for every enabled IPPool",
             )
 
 

@@ -69,7 +69,7 @@ class PodChurn(Subject):
             found = found or (traces.source if traces.value else "")
             return Ruling(
                 found
-                or f"{PODS} pods came and went {TIMES} times, and the next one started: {because}",
+                or f"{PODS} pods came and went {TIMES} times, and the next pod started: {because}",
                 of_chance(bool(found)),
             )
 
@@ -84,8 +84,8 @@ class PodChurn(Subject):
         for node in (server.node for server in servers if server.node in self.room):
             if self.room[node] < PODS + LEFT:
                 raise MissingCapability(
-                    f"node {node} takes {self.room[node]} more pods; {PODS} would leave other "
-                    f"owners fewer than {LEFT}",
+                    f"node {node} has room for {self.room[node]} more pods; {PODS} test pods would "
+                    f"leave other owners room for fewer than {LEFT}",
                     "free addresses there, or cover another node",
                 )
 

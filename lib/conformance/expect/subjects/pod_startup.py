@@ -30,8 +30,8 @@ REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
     "windows": "look for the ACL of priority 65500 (In, Block) on the new endpoint: "
-    "Get-HnsEndpoint on its node; a plugin other than Calico's gives none, "
-    "so read Felix' log there",
+    "Get-HnsEndpoint on its node; another CNI plugin than Calico's sets no such ACL; "
+    "then read Felix' log on that node",
 }
 LOOK_FOR_HOST: dict[OS, str] = {
     "linux": "check that chain cali-OUTPUT on node {node} accepts the node's own traffic to the pod",
@@ -125,7 +125,8 @@ class PodStartup(Subject):
                         index,
                         "TIMED_OUT",
                         do,
-                        so="its egress policy is not in force, so its first action shows nothing",
+                        so="the pod's egress policy is not in force, so its first action shows "
+                        "nothing",
                     ),
                     None,
                     *polled.observations(index),
@@ -134,7 +135,7 @@ class PodStartup(Subject):
             lines.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
             lost = (
                 f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s),"
-                " where it may connect; it is not known whether that was denied or lost"
+                " although it may connect; it is not known whether the attempt was denied or lost"
             )
             entered = f"{because}; {UNTOLD}: its first action is a bare connection"
             return Ruling(entered if connected else lost, of_chance(connected))

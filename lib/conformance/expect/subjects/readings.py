@@ -92,7 +92,8 @@ class Readings:
                     check.decide(None, place, Ruling(gone or because, of_limitation(bool(gone))))
         if not decided:
             raise lacking or MissingCapability(
-                f"no node could have {demand.expected}", "cover a node: --nodes"
+                f"no covered node has this value; expected: {demand.expected}",
+                "cover a node: --nodes",
             )
 
     def _patience(self, place: NodeFacts | Workload | None) -> OsTimings:
@@ -183,8 +184,8 @@ class _Demand(Generic[T]):
             if not fact.known
         ]
         if not found:
-            of_node = f" of node {node}" if node else ""
-            unknown = [f"no value was found{of_node} that should be {self.expected}"]
+            of_node = f" on node {node}" if node else ""
+            unknown = [f"no value was found{of_node}; expected: {self.expected}"]
         if unknown:
             raise MissingCapability(unknown[0], self.do)
         return found

@@ -70,7 +70,7 @@ class RenderedLists(Subject):
             claims=self.expect.context.claims,
             path=f"HNS endpoint of {pod.label}",
             expected="Felix' rules of the policies that select the pod",
-            observed=f"{first}, in two looks {seconds:g} s apart",
+            observed=f"{first}, in two readings {seconds:g} s apart",
             where=f"a pod on {pod.node}",
             lines=lines,
         )

@@ -95,7 +95,7 @@ class ServiceSource(Subject):
         if own and not self.pod_pairs:
             raise NotAboutThisCluster(
                 f"node {own[0][0].node} has no overlay ({addresses.plane(own[0][0].node).source}): its clients "
-                "reach backends there with the node's address, which policies always let in: see "
+                "reach backends there with the node's address, which policies always admit: see "
                 f"{OWN_NODE}"
             )
 
@@ -139,7 +139,10 @@ class ServiceSource(Subject):
     def _lift_beside(self, hidden: PodPairs, kept: PodPairs) -> None:
         """Decide LIFTED for the stranger's paths at servers whose limitation is lifted, since these
         paths alone confirm no limitation."""
-        text = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
+        text = (
+            "the policy was in force: a client that it does not admit reached no server, but "
+            "everything else"
+        )
         ends = {workload.uid for pair in kept for workload in pair} - {
             workload.uid for pair in hidden for workload in pair
         }
@@ -179,8 +182,8 @@ class ServiceSource(Subject):
                     plain,
                     _span(plain),
                     observed=f"{_observed(plain)} by pod address",
-                    so="the source by ClusterIP then says nothing about Services",
-                    do="see NAT-1 first: what rewrites the source without a Service",
+                    so="so the source by ClusterIP says nothing about Services",
+                    do="see NAT-1 first: the source is rewritten even without a Service",
                 )
                 raise ControlBroken(
                     message.of_control(text),

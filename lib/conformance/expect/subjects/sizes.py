@@ -137,7 +137,7 @@ class Sizes(Subject):
                 f"an MTU of {setting.value}",
                 follower.observations,
                 follower.seconds,
-                observed=f"one of {follower.mtu}",
+                observed=f"an MTU of {follower.mtu}",
                 so=f"{said}: the pod is older than the setting, or the setting is not in force",
                 do="start new pods, and look at calico-node's log for the setting",
             )
@@ -154,14 +154,12 @@ class Sizes(Subject):
             self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(
-                    f"{setting.value}, which is set, is the MTU that Windows uses without "
-                    "the setting",
+                    f"the set MTU of {setting.value} is also the MTU that Windows uses "
+                    "without the setting",
                     remedy,
                 )
             lifted = own.mtu == setting.value
-            statement = (
-                f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
-            )
+            statement = f"{ignoring.label} has the set MTU of {setting.value} ({setting.source})"
             self.expect.context.decided(
                 ignoring, None, of_limitation(lifted), statement if lifted else because, "behaviour"
             )
@@ -254,7 +252,7 @@ class Sizes(Subject):
         """Return the largest datagram that the sender's kernel accepts."""
         found = self._largest(source, target, lambda observation: observation.verdict in TAKEN)
         if found.mtu < SMALLEST:
-            expected = f"packets of {SMALLEST} bytes to be taken by its own system"
+            expected = f"packets of {SMALLEST} bytes to be accepted by the sender's own system"
             explanation = message.explanation(
                 self.expect.context.claims,
                 found.above.attempt,
@@ -368,7 +366,7 @@ class Sizes(Subject):
                 "do": "compare the MTU of the pod with that of the path: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
-            observed=f"no answer from {carried.mtu + 1} bytes on",
+            observed=f"no answer to packets of {carried.mtu + 1} bytes or more",
         )
         text = replace(text, cause=self._vanishing(carried))
         violation = Nonconformance(text, observations=observations)
@@ -388,7 +386,7 @@ class Sizes(Subject):
             },
         )
         flat = [*above, *small]
-        searched = f"{SEARCHES} times; each time looking again showed something else"
+        searched = f"{SEARCHES} times; each repetition showed another result"
         text = replace(text, lines={**text.lines, "searched": searched})
         if any(not as_wanted(observation, True) for observation in small) or any(
             observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED

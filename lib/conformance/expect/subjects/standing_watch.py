@@ -195,7 +195,7 @@ class StandingWatch(Subject):
         kept, turns = self.result()
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
-        seconds = f"asked for {kept.ended - kept.began:.0f} s"
+        seconds = f"probed for {kept.ended - kept.began:.0f} s"
 
         def judge(of_node: _OfNode) -> Judged:
             return of_node.problem() or "; ".join([because, seconds, *of_node.notes])
@@ -378,7 +378,7 @@ class _OfNode:
                 continue
             if not self._was_free(began, until):
                 return ControlBroken(
-                    f"nothing got to node {self.node} {lasted}",
+                    f"nothing reached node {self.node} {lasted}",
                     control="beside",
                     observations=stretch.observations,
                 )
@@ -439,7 +439,8 @@ class _OfNode:
             so=f"policy of node {self.node} {so}",
             further={
                 "lasted": lasted,
-                "policies": "the watch's own: into the pod a Kubernetes policy, out of it Calico's",
+                "policies": "the watch's own: a Kubernetes policy for ingress of the pod, a "
+                "Calico policy for egress",
                 "do": f"read Felix' log on node {self.node} for that second",
             },
         )

@@ -281,5 +281,5 @@ def _advice(state: StreamState) -> str:
     acls = " and ".join(
         dict.fromkeys(f"node {workload.node}" for workload in ends if workload.os == "windows")
     )
-    shown = f"Get-HnsEndpoint's ACLs on {acls}; " if acls else ""
-    return f"test a new connection by hand; {shown}Felix' log on {nodes}"
+    shown = f"the ACLs in Get-HnsEndpoint on {acls}, and " if acls else ""
+    return f"test a new connection by hand; read {shown}Felix' log on {nodes}"

@@ -62,7 +62,9 @@ class Subnets:
             )
         ]
         if not found:
-            there = ", ".join(dict.fromkeys(map(str, links))) or "none of a Linux node is known"
+            there = (
+                ", ".join(dict.fromkeys(map(str, links))) or "no subnet of a Linux node is known"
+            )
             raise NotObservable(
                 f"no two of the covered nodes that the test connects are in one subnet ({there})",
                 "cover nodes of one subnet: --nodes",
@@ -92,5 +94,5 @@ def _subnets_phrase(places: list[str]) -> str:
     if "" in places:
         return "the nodes' subnets are not known, nor whether a router was crossed"
     if len(places) > 1:
-        return f"between nodes of {len(places)} subnets, over routers: {', '.join(places)}"
-    return f"between nodes of one subnet, over no router: {', '.join(places)}"
+        return f"between nodes of {len(places)} subnets, across routers: {', '.join(places)}"
+    return f"between nodes of one subnet, without a router: {', '.join(places)}"

@@ -51,7 +51,8 @@ class WayOut(Subject):
                 return f"{because}: {attempt.label}: {polled.observations(place)[-1].verdict}"
             advice = {
                 "do": f"compare OutBoundNAT of the endpoint on node {attempt.source.node} and "
-                "its exceptions with natOutgoing of its IPPool, and look for firewalls beyond it"
+                "its exceptions with natOutgoing of its IPPool, and look for firewalls beyond "
+                "the node"
             }
             wrong = polled.nonconformance(place, "an answer", advice)
             if by := owners.excused(others, attempt, polled.observations(place), want=True):

@@ -17,9 +17,12 @@ from conformance.model.endpoint import Pair
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.placement import Placement
 
-REMEDY = "allow HostProcess pods, which see kube-proxy's command line, and name --enable-dsr=true or =false there"
+REMEDY = (
+    "allow HostProcess pods, which can read kube-proxy's command line, and set "
+    "--enable-dsr=true or =false there"
+)
 
-LOOK = "allow HostProcess pods, which see the type of the HNS network of pods"
+LOOK = "allow HostProcess pods, which can read the type of the pods' HNS network"
 
 
 @dataclass
@@ -32,7 +35,9 @@ class WindowsNodes:
     facts: Facts
     placement: Placement
     dsr: Callable[[str], Fact[bool]]
-    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
+    source_vip: Callable[[str], Fact[str]] = lambda node: Fact(
+        None, f"source VIP of node {node} was not read"
+    )
     """Returns the ``--source-vip`` of a node's kube-proxy, which it reads from the node."""
     undecided: dict[str, str] = field(default_factory=dict)
     """Map each node whose use of direct server return is not known to the reason."""
@@ -44,7 +49,7 @@ class WindowsNodes:
 
         Nodes that may use it are :attr:`undecided`. Raise NotAboutThisCluster.
         """
-        return self._by_dsr(True, "with direct server return")
+        return self._by_dsr(True, "uses direct server return")
 
     def without_dsr(self) -> tuple[str, ...]:
         """Return the nodes of an older build, and those whose kube-proxy does not, or may not, use
@@ -52,7 +57,7 @@ class WindowsNodes:
 
         Nodes that may not use it are :attr:`undecided`. Raise NotAboutThisCluster.
         """
-        return self._by_dsr(False, "without direct server return")
+        return self._by_dsr(False, "does without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the nodes, among the named nodes or all, whose pods' packets no overlay carries.
@@ -70,7 +75,7 @@ class WindowsNodes:
             f"{name}: {plane.value or 'unknown'} ({plane.source})" for name, plane in planes.items()
         )
         if all(plane.known for plane in planes.values()):
-            raise NotAboutThisCluster(f"no such Windows node is without an overlay ({text})")
+            raise NotAboutThisCluster(f"each of these Windows nodes has an overlay ({text})")
         raise MissingCapability(f"needs a Windows node without an overlay ({text})", LOOK)
 
     def of_build(self, builds: str) -> tuple[str, ...]:
@@ -107,7 +112,7 @@ class WindowsNodes:
 
     def dsr_of(self, node: str) -> Fact[bool]:
         """Return whether kube-proxy uses direct server return on a node, if this test has asked."""
-        return self._asked.get(node, Fact(None, "this test did not ask"))
+        return self._asked.get(node, Fact(None, "this test did not read it"))
 
     def _by_dsr(self, wanted: bool, which: str) -> tuple[str, ...]:
         fitting = []
@@ -123,11 +128,11 @@ class WindowsNodes:
             why = (
                 known.dsr.source
                 if direct_server_return(node)
-                else f"its build {node.kernel_version} cannot do it"
+                else f"its build {node.kernel_version} does not support it"
             )
             others.append(f"{node.name}: {why}")
         if not fitting:
-            raise NotAboutThisCluster(f"no covered Windows node is {which} ({'; '.join(others)})")
+            raise NotAboutThisCluster(f"no covered Windows node {which} ({'; '.join(others)})")
         return tuple(fitting)
 
     def _those(self, fits: Callable[[NodeFacts], bool], which: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Opens(Subject):
         with self._witness("after the change"):
             self.expect.control(pairs, because="the change opens this path")
         seconds = self.expect.clock.monotonic() - began
-        return f"{counted(len(pairs), 'path')} opened by it {seconds:.2f} s after it"
+        return f"{counted(len(pairs), 'path')} opened {seconds:.2f} s after the change"
 
     @staticmethod
     @contextmanager
@@ -123,7 +123,7 @@ class AclLists(Subject):
             lambda now: all(rules != had for rules, (_, had) in zip(now, self._had, strict=True)),
             within=patience.policy_effect,
             every=patience.poll_every,
-            description="the ACL lists are others",
+            description="the ACL lists change",
             clock=self.expect.clock,
             more=self.expect.context.pace.machine.more,
         )
@@ -182,7 +182,7 @@ class AclLists(Subject):
             node = lists[0][0].node
             before = sum(_entries(had, now) for _, had, now in lists)
             after = sum(_entries(now, had) for _, had, now in lists)
-            times = f" ({before / after:.1f} times as many)" if after else ""
+            times = f" (factor {before / after:.1f})" if after else ""
             statement = (
                 f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
             )

@@ -50,7 +50,7 @@ def subject(given: Any, where: str) -> Chooser:
     """Return the predicate for the pods that a policy applies to."""
     chosen = _pods(fields.mapping(given, where, {"namespaces", "pods"}), where)
     if chosen is None:
-        raise UsageProblem(f"{where}: neither namespaces nor pods")
+        raise UsageProblem(f"{where}: namespaces or pods are expected")
     return chosen
 
 

@@ -95,7 +95,7 @@ def one_of(value: Any, where: str, known: Collection[str]) -> str:
 def text(value: Any, where: str) -> str:
     """Return a text; an empty one if the value is absent."""
     if not isinstance(value, str | None):
-        raise UsageProblem(f"{where}: a text is expected, not {shown(value)}")
+        raise UsageProblem(f"{where}: a string is expected, not {shown(value)}")
     return value or ""
 
 

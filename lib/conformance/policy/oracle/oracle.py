@@ -141,7 +141,7 @@ class Oracle:
         if direction == "ingress" and packet.source in self.world.hosts.get(pod.node, ()):
             return Decision(Verdict.ALLOWED, why="a node reaches its own pods")
         if packet.family == 6 and switches:
-            return Decision(Verdict.NOT_SAID, why="Calico for Windows has no IPv6")
+            return Decision(Verdict.NOT_SAID, why="Calico for Windows does not support IPv6")
         order = self.in_force(pod, direction, switches, release)
         if not order:
             return Decision(Verdict.ALLOWED, why="no policy")
@@ -244,7 +244,7 @@ class Walk:
         if len(found) == 1:
             return found[0]
         said = " or ".join(one.policy or f"the end of tier {one.tier}" for one in found)
-        why = self._unknown_service() or f"{said}: of the same order"
+        why = self._unknown_service() or f"{said}: these have the same order"
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
@@ -383,7 +383,7 @@ class Walk:
         if inside is False:
             return False
         if action == "Pass":
-            passed = (*passed, "the last tier passes it")
+            passed = (*passed, "the last tier passes the packet")
         allowed = action == "Allow" or (action == "Pass" and not self.last_is_denied)
         verdict = Verdict.ALLOWED if allowed else Verdict.DENIED
         found.setdefault(verdict, Decision(verdict, tier, *by, "; ".join(passed)))

@@ -158,7 +158,7 @@ class World:
                     is_json = isinstance(value, int | float | list | dict | None)
                     shown = fields.shown(value) if is_json else str(value)
                     raise UsageProblem(
-                        f"{where}: label {str(name)[:80]} must be a text: write "
+                        f"{where}: label {str(name)[:80]} must be a string: write "
                         f"{shown!r} with quotes, not {shown}"
                     )
             return not fields.is_foreign(obj) and self._take(obj, where)

@@ -55,7 +55,7 @@ def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str,
     for test, path in files:
         text = path.read_text(encoding="utf-8", errors="replace")
         more = (
-            f"\n... {len(text) - kept} characters more in {path.relative_to(folder)}"
+            f"\n... {len(text) - kept} more characters in {path.relative_to(folder)}"
             if len(text) > kept
             else ""
         )

@@ -10,7 +10,7 @@ from conformance.report.terminal import meaning
 from conformance.verdicts.claims import NOT_OBSERVABLE
 
 CLEAN = "Nothing violated"
-SHORT = "short: it says nothing about what it did not reach"
+SHORT = "short: it shows nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
 """The keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or whose tests fill
 a node, do not count as a gap of a run."""
@@ -47,7 +47,7 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     explained = cause.startswith("--require") or not (cause or text == CLEAN)
     if tone == "bad" or explained or not plain["run"]["exit_code"]:
         return text, tone
-    return f"{text}; and yet exit code {plain['run']['exit_code']}: {meaning(plain)}", "bad"
+    return f"{text}; however, exit code {plain['run']['exit_code']}: {meaning(plain)}", "bad"
 
 
 def reach(plain: Mapping[str, Any]) -> str:

@@ -87,7 +87,8 @@ class Story:
                 then = after(members, event.pods)
                 if then is None:
                     raise UsageProblem(
-                        f"story {world.name}: event {number}, {event}: the pods are {members} then"
+                        f"story {world.name}: event {number}, {event}: at that time the pods "
+                        f"are {members}"
                     )
                 members = then
             else:
@@ -105,16 +106,19 @@ def read(name: str, given: Any) -> Story:
     said = fields.mapping(given, f"story {name}", keys)
     told = [dict(one) for one in fields.sequence(said.get("events"), f"story {name} events")]
     if not SHORTEST <= len(told) <= LONGEST:
-        raise UsageProblem(f"story {name}: {SHORTEST} to {LONGEST} events are expected")
+        raise UsageProblem(f"story {name}: {SHORTEST} to {LONGEST} events are required")
     for number, one in enumerate(told, start=1):
         fields.mapping(one, f"story {name} event {number}", set(EVENTS))
         if len(one) != 1 or ("pods" in one and one["pods"] not in TURNS):
             raise UsageProblem(
-                f"story {name}: event {number} is one of {', '.join(EVENTS)}; pods are one of "
+                f"story {name}: event {number} must be one of {', '.join(EVENTS)}; pods must be "
+                "one of "
                 f"{', '.join(TURNS)}"
             )
     if {one.get("pods") for one in told} >= ONE_OF:
-        raise UsageProblem(f"story {name}: pods are {' or '.join(sorted(ONE_OF))}, never both")
+        raise UsageProblem(
+            f"story {name}: pods must be either {' or '.join(sorted(ONE_OF))}, not both"
+        )
     rest = {key: value for key, value in said.items() if key != "events"}
     story = Story(worlds.read(name, rest), tuple(map(Event, told)))
     for _ in story.scenes():

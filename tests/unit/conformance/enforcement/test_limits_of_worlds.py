@@ -26,23 +26,23 @@ def an_object(kind: str, name: str = "p-run-gw0-a", namespace: str = "", selecto
         pytest.param(an_object("NetworkPolicy", namespace="run-gw0-a"), "", id="in its namespace"),
         pytest.param(
             an_object("NetworkPolicy", namespace="default"),
-            "namespace default is none of the world's",
+            "namespace default is not a namespace of the world",
             id="in another",
         ),
         pytest.param(
             an_object("Namespace"),
-            "a world has nothing cluster-scoped but policies and tiers",
+            "a world may have no cluster-scoped object except policies and tiers",
             id="another kind",
         ),
         pytest.param(
             an_object(GLOBAL, "deny-all", selector=BOTH),
-            "deny-all may also be another worker's: its name must contain ${a} or ${b}",
+            "deny-all may collide with another worker's object: its name must contain ${a} or ${b}",
             id="a name of every worker",
         ),
         pytest.param(an_object("Tier"), "", id="a tier of its own"),
         pytest.param(
             an_object("Tier", "security"),
-            "security may also be another worker's: its name must contain ${a} or ${b}",
+            "security may collide with another worker's object: its name must contain ${a} or ${b}",
             id="somebody's tier",
         ),
         pytest.param(an_object(GLOBAL, selector=BOTH), "", id="both namespaces"),

@@ -227,7 +227,7 @@ def test_the_host_is_asked_in_calicos_pod_where_that_runs(
     assert "VSID 4097" in found["HNS networks of win-1"]
     assert (
         pods
-        or "no pod of calico-node is found on node win-1"
+        or "no pod of calico-node was found on node win-1"
         in found["Felix around the failure on win-1"]
     )
 
@@ -278,7 +278,10 @@ def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() ->
     cluster = Cluster(endpoints=[{**ENDPOINT, "IPAddress": "10.9.0.8"}])
     with evidence(cluster) as gathering:
         text = gathering.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
-    assert "no HNS endpoint of node win-1 has this address; those that are there: 10.9.0.8" in text
+    assert (
+        "no HNS endpoint of node win-1 has this address; addresses of its endpoints: 10.9.0.8"
+        in text
+    )
 
 
 def test_a_network_is_printed_with_when_hns_last_changed_it() -> None:

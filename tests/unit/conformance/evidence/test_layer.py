@@ -35,12 +35,12 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     "leak: the list blocks the packet, as it should, and the packet arrives no more": (
         PathEvidence(should_be_open=False, ends=[SOUND]),
         f"{UNKNOWN}: the list of win-1 is as it should be, and now blocks the packet, which "
-        "no longer arrives; either Felix programmed it late, or the fault is below it",
+        "no longer arrives; either Felix programmed the list late, or the fault is below the list",
     ),
     "leak: the list differs and blocks the packet all the same": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)]),
         f"{UNKNOWN}: the list of win-1 differs ({LACKS}), and now blocks the packet, which "
-        "no longer arrives; either Felix programmed it late, or the fault is below it",
+        "no longer arrives; either Felix programmed the list late, or the fault is below the list",
     ),
     "leak: the list differs, blocks the packet, and it arrives": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)], arrives=True),
@@ -104,12 +104,12 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: the Service's load balancer is right": (
         PathEvidence(should_be_open=True, backends_answer=True, balancer_node="w"),
-        "the load balancer on w is as the EndpointSlices say, and the backends answer by their own "
+        "the load balancer on w is as the EndpointSlices say, and the backends answer at their own "
         "addresses: the fault is below kube-proxy, in HNS",
     ),
     "closed: a Service by a Linux node": (
         PathEvidence(should_be_open=True, backends_answer=True),
-        f"{UNKNOWN}: the backends answer by their own addresses; either kube-proxy did not program "
+        f"{UNKNOWN}: the backends answer at their own addresses; either kube-proxy did not program "
         "the Service, or what it programmed does not work",
     ),
     "closed: a Service refuses": (

@@ -84,8 +84,8 @@ def test_what_is_cut_short_or_no_ipv4_is_told_as_far_as_it_goes() -> None:
 def test_a_capture_says_that_it_saw_nothing_that_it_is_not_whole_and_what_was_dropped() -> None:
     assert told() == ["no packet of these addresses"]
     assert told(full=True, dropped=7)[1:] == [
-        "it ended early, with the maximum number of packets",
-        "the kernel dropped 7 packets of all kinds meanwhile",
+        "the capture ended early, at the maximum number of packets",
+        "the kernel dropped 7 packets of all kinds during the capture",
     ]
 
 

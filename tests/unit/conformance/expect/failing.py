@@ -38,7 +38,7 @@ from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, obse
 from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
 
 Result = Verdict | str
-"""The result of one attempt; a text is the name of a pod that answers although it is no backend."""
+"""The result of one attempt; a text is the name of a pod that answers and is not a backend."""
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 UNREACHABLE, PROHIBITED, RESET = Verdict.UNREACHABLE, Verdict.PROHIBITED, Verdict.RESET
 NO_NAME, DNS_FAILED = Verdict.NO_SUCH_NAME, Verdict.DNS_FAILED

@@ -295,7 +295,7 @@ NOT_CLOSED: dict[str, Failing] = {
     "REFUSED, then CONNECTED": not_closed(POD, REFUSED, UP),
     "CONNECTED, then REFUSED": not_closed(POD, UP, REFUSED),
     "REFUSED and undecided": not_closed(POD, REFUSED, standing=UNDECIDED),
-    "UNREACHABLE, which is no denial": not_closed(POD, UNREACHABLE, standing=NO_DENIAL),
+    "UNREACHABLE, this is not a denial": not_closed(POD, UNREACHABLE, standing=NO_DENIAL),
     "UNREACHABLE and undecided": not_closed(POD, UNREACHABLE, standing=UNDECIDED),
     "REFUSED, then CONNECTED, and undecided": not_closed(POD, REFUSED, UP, standing=UNDECIDED),
     "DNS_FAILED": not_closed(NAME, DNS_FAILED, standing=ASTRAY),

@@ -63,12 +63,12 @@ def test_clients_may_be_those_of_the_servers_own_node_or_of_others(
 
 def test_a_case_without_a_port_or_a_reason_is_refused_by_its_name() -> None:
     with pytest.raises(
-        UsageProblem, match=r"Case\(ns/near .* open=True\): name tcp=, udp= or through="
+        UsageProblem, match=r"Case\(ns/near .* open=True\): for pods, name tcp=, udp= or through="
     ):
         Case(NEAR, SERVER, open=True, because="it listens")
     with pytest.raises(UsageProblem, match=r"open=False\): give the reason"):
         Case(NEAR, SERVER, tcp=80, open=False, because="")
-    with pytest.raises(UsageProblem, match="none of them for targets with a port"):
+    with pytest.raises(UsageProblem, match="for targets with a port, name none of them"):
         Case(NEAR, SERVICE, tcp=80, open=True, because="it has a backend")
 
 
@@ -94,7 +94,7 @@ def test_a_case_may_be_without_a_server_where_it_says_so() -> None:
     outside = Case(CLIENTS, [], optional=True, open=False, because="no rule lets it out")
     inside = Case(CLIENTS, SERVER, tcp=80, open=False, because="no rule admits it")
     assert (outside.pairs, list(rows_of([outside, inside]))) == ([], inside.pairs)
-    with pytest.raises(UsageProblem, match="has no path: name a case that has one"):
+    with pytest.raises(UsageProblem, match="has no path: name a case that has a path"):
         rows_of([outside])
     with pytest.raises(UsageProblem, match="one of its groups is empty"):
         Case(EMPTY, [], optional=True, open=False, because="no rule lets it out")

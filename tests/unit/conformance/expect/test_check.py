@@ -71,7 +71,7 @@ CONTROL = ControlBroken("the control is closed", control="c")
         (
             [Nonconformance(str(number)) for number in range(8)],
             "0",
-            ["1", "2", "3", "4", "5", "2 more ways"],
+            ["1", "2", "3", "4", "5", "2 more failures"],
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_path_that_is_neither_open_nor_closed_is_violated() -> None:
     script = after(Verdict.RESET)
     with pytest.raises(Nonconformance) as caught:
         script.judge(OPEN, *WITNESS)
-    assert "neither   as documented" in "\n".join(caught.value.__notes__)
+    assert "so        neither as documented" in "\n".join(caught.value.__notes__)
     assert {str(decision.verdict) for decision in script.kept} == {"VIOLATED"}
 
 
@@ -103,7 +103,7 @@ def test_a_probe_that_broke_decides_nothing() -> None:
 
 @pytest.mark.parametrize("cases", [(CLOSED,), WITNESS], ids=["no witness", "nothing limited"])
 def test_what_could_not_tell_the_ends_apart_is_refused(cases: tuple[Case, ...]) -> None:
-    with pytest.raises(UsageProblem, match="name a case, as documented, and a witness"):
+    with pytest.raises(UsageProblem, match="name a case with the documented result, and a witness"):
         after(UP).judge(*cases)
 
 
@@ -168,7 +168,7 @@ def test_each_of_several_is_decided_for_its_own_reason() -> None:
 
 
 def test_a_part_without_a_witness_of_its_own_or_of_all_is_refused() -> None:
-    with pytest.raises(UsageProblem, match="name a case, as documented, and a witness"):
+    with pytest.raises(UsageProblem, match="name a case with the documented result, and a witness"):
         after(DROPPED).judge(*TWO[1:4], *TWO[5:])
 
 

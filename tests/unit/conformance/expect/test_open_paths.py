@@ -70,7 +70,7 @@ def wavers(story: Story) -> None:
     story.has_seen_it_open()
     story.goes_by(lossy(MOST, 7))
     with pytest.raises(
-        Wavered, match=r"the first found it open 19\d s before: it is tried again at the end"
+        Wavered, match=r"the first found it open 19\d s earlier: the path is tried again at the end"
     ):
         story.test("the second").reachable([CLIENT, OTHER], SERVER, because="it is open")
 
@@ -84,7 +84,7 @@ def test_what_wavers_again_is_violated_and_both_observations_are_said(story: Sto
     wavers(story)
     with pytest.raises(
         Nonconformance,
-        match=r"earlier .*TIMED_OUT.*, and at the run's end it is open only at times again",
+        match=r"earlier .*TIMED_OUT.*, and at the run's end the path is again open only at times",
     ) as told:
         story.test("the second", again=True).reachable(
             [CLIENT, OTHER], SERVER, because="it is open"

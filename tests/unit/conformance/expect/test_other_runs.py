@@ -84,7 +84,7 @@ def test_a_ping_that_another_run_may_have_lost_is_inconclusive(node: str) -> Non
 
 
 def test_a_ping_that_no_other_run_may_have_lost_is_a_violation() -> None:
-    with pytest.raises(Nonconformance, match="expected a reply, observed none"):
+    with pytest.raises(Nonconformance, match="expected a reply, observed no reply"):
         ping(OneRun("another-node"), LOST, want=True)
 
 
@@ -125,7 +125,7 @@ def overlay(run: OneRun, kept: list[Decision]) -> None:
 @pytest.mark.parametrize("node", [CLIENT.node, SERVER.node])
 def test_an_overlay_that_another_run_may_have_cut_is_inconclusive(node: str) -> None:
     kept: list[Decision] = []
-    with pytest.raises(ControlBroken, match=f"{BY}.*, so that UDP 4789 cannot be judged"):
+    with pytest.raises(ControlBroken, match=f"{BY}.*, so UDP 4789 cannot be judged"):
         overlay(OneRun(node), kept)
     (decision,) = kept
     assert decision.verdict is ClaimVerdict.INCONCLUSIVE

@@ -82,7 +82,7 @@ def failing(
 
 def test_a_name_that_nobody_asks_for_is_refused() -> None:
     with pytest.raises(
-        UsageProblem, match=r"no client resolves web: the group of clients is empty"
+        UsageProblem, match=r"no client can resolve web: the group of clients is empty"
     ):
         an_expect(ScriptedProber({})).resolves([], "web", [ADDRESS], because="DNS knows it")
 
@@ -99,7 +99,8 @@ def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
         f"  asked again  waiting up to 15 s: {KNOWN} is answered after 3.10 s, slow",
         "  DNS pods     ns/coredns-1 (linux, node linux-2) answers after 3.10 s, slow; "
         "ns/coredns-2 (linux, node linux-3) answers after 3.10 s, slow",
-        "  do           look at the load of the DNS pods, and for loss between node linux-1 and their nodes",
+        "  do           look at the load of the DNS pods, and for packet loss between node "
+        "linux-1 and their nodes",
     ]
     assert [seen.reason for seen in decided] == [
         "ns/friend (linux, node linux-1) -> DNS A web.demo.svc.cluster.local  observed RESOLVED to 10.96.0.7, "
@@ -111,7 +112,8 @@ def test_an_answer_that_comes_after_the_question_was_given_up_is_slow_and_no_sil
     text, _ = failing(lambda attempt, _: answered(attempt, 7.0), Dns())
     first, *_ = text.splitlines()
     assert (
-        f"expected RESOLVED to 10.96.0.7 within 2.5 s, observed DNS_FAILED ({SILENT} within 5 s); asked again, {KNOWN} "
+        f"expected RESOLVED to 10.96.0.7 within 2.5 s, observed DNS_FAILED ({SILENT} within 5 "
+        f"s); a later query for {KNOWN} "
         "is answered after 7.0 s ("
     ) in first
 
@@ -125,10 +127,10 @@ def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> No
     text, _ = failing(half, Dns())
     first, *rest = text.splitlines()
     assert "DNS_FAILED" in first
-    assert ", and DNS pod ns/coredns-2 (linux, node linux-3) is silent (" in first
+    assert "; silent DNS pods: ns/coredns-2 (linux, node linux-3) (" in first
     assert rest[-1] == (
         "  do           the Service sends a share of all queries to ns/coredns-2 (linux, node linux-3): "
-        "look at its log and node"
+        "look at the log and the node of each pod named here"
     )
 
 
@@ -141,7 +143,7 @@ def test_a_dead_backend_beside_dns_pods_that_answer_is_no_search_list() -> None:
 
     text, _ = failing(a_third, Dns())
     first, *_, last = text.splitlines()
-    assert ", a share of all questions to the DNS Service (" in first
+    assert ", for a share of all queries to the DNS Service (" in first
     assert "the DNS Service has a backend on node linux-1 that is dead or gone" in last
     assert "search list" not in text
 
@@ -272,7 +274,7 @@ def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
         expect.reachable(FRIEND, server, because="DNS knows every Service")
     assert (
         f"observed DNS_FAILED ({SILENT} within 5 s): web.demo.svc.cluster.local does not resolve, so nothing was sent; "
-        "asked again, it leads to 10.96.0.7, slow: answered after 7.0 s ("
+        "now the name resolves to 10.96.0.7, slow: answered after 7.0 s ("
     ) in str(failed.value)
 
 
@@ -289,7 +291,7 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
     text, _ = failing(stale, Dns())
     first, *rest = text.splitlines()
     assert (
-        ", and DNS pod ns/coredns-2 (linux, node linux-3) answers differently from the rest ("
+        "; DNS pods that answer differently from the rest: ns/coredns-2 (linux, node linux-3) ("
         in first
     )
     assert (

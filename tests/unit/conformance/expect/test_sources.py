@@ -85,7 +85,7 @@ def test_a_path_that_is_to_be_open_and_wavers_says_nothing_of_sources(expect: Ma
 
 
 def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
-    with pytest.raises(ProbeBroken, match="did not report its client"):
+    with pytest.raises(ProbeBroken, match="did not report the client's address"):
         expect(friend=[telling("")]).sources(NO_NAT, are=own)
 
 

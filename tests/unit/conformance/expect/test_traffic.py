@@ -60,7 +60,7 @@ def test_an_expectation_that_asks_nothing_is_refused(expect: Make) -> None:
         lambda one: one.matrix(Paths([], open=True, because="x")),
     ]
     for ask in asks:
-        with pytest.raises(UsageProblem, match="an expectation of paths has no path"):
+        with pytest.raises(UsageProblem, match="the expectation has no path"):
             ask(expect(friend=[UP]))
 
 

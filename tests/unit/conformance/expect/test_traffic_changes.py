@@ -202,7 +202,7 @@ def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expe
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     expectation = expect(friend=[UP])
-    with pytest.raises(UsageProblem, match="found no path closed"):
+    with pytest.raises(UsageProblem, match="found no closed path"):
         expectation.removed(changed(expectation), because="nothing is in force any more")
 
 

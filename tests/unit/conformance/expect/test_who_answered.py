@@ -224,7 +224,7 @@ def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() ->
     expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
     told = (
         "it is not known which pod answered: "
-        "answers of DNS servers do not name the pod that gives them"
+        "answers from DNS servers do not name the pod that sends them"
     )
     assert [seen.reason for seen in kept] == [f"{BECAUSE}; {told}"]
 
@@ -250,8 +250,8 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
     ExternalPaths(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [
-        f"{BECAUSE}; {UNKNOWN}: a reply to a ping names an address and no pod",
-        f"{BECAUSE}; {UNKNOWN} by this command: it prints no name of the server",
+        f"{BECAUSE}; {UNKNOWN}: a ping reply names an address, but no pod",
+        f"{BECAUSE}; {UNKNOWN} this command: the output does not name the server",
     ]
 
 

@@ -60,9 +60,9 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     cluster.lists[V3, "NetworkPolicy"] = [
         edited | {"metadata": edited["metadata"] | {"resourceVersion": "99"}}
     ]
-    assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy ns/deny"
+    assert excuse(there, seen, otherwise=0.0) == "edit of NetworkPolicy ns/deny by another user"
     cluster.lists[V3, "NetworkPolicy"] = []
-    assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy ns/deny"
+    assert excuse(there, seen, otherwise=0.0) == "deletion of NetworkPolicy ns/deny by another user"
     cluster.forbidden.add(V3)
     assert excuse(there, seen) == "", "whether it is there is not known"
 
@@ -98,7 +98,7 @@ def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calic
         left.pop(0)
     assert told == [
         "",
-        *(f"somebody's {did} of Service ns/shop (v1)" for did in ("edit", "deletion")),
+        *(f"{did} of Service ns/shop (v1) by another user" for did in ("edit", "deletion")),
     ]
 
 
@@ -124,7 +124,10 @@ def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_
     now["cost"] = "1"
     assert excuse(there, otherwise=float("inf")) == "", "no policy is about that label"
     now["state"] = "bad"
-    told = "since somebody changed labels of its namespace GlobalNetworkPolicy quarantine denies ingress of ns/server"
+    told = (
+        "after another user changed labels of the pod's namespace, GlobalNetworkPolicy "
+        "quarantine denies ingress of ns/server"
+    )
     assert excuse(there, otherwise=float("inf")) == told, (
         "the policy itself was there all the while"
     )

@@ -164,7 +164,7 @@ def test_a_leak_beside_a_policy_that_came_is_asked_again_and_wrong_once_that_sto
     first, second = leaks(network, policies), leaks(network, policies)
     assert isinstance(first, Wavered)
     assert "GlobalNetworkPolicy company-wide may allow ingress of ns/server" in str(first)
-    assert "(it came, changed or went at that time)" in str(first)
+    assert "(it appeared, changed or disappeared at that time)" in str(first)
     assert isinstance(second, Nonconformance), second
     assert "a packet arrived after the path had been closed" in str(second)
 

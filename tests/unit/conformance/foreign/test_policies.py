@@ -43,7 +43,7 @@ def test_those_are_named_whose_selectors_choose_a_pod_or_cannot_be_read() -> Non
     for item in cluster.lists[KUBERNETES, "NetworkPolicy"]:
         item["metadata"]["namespace"] = "ns"
     assert known(cluster)([SERVER]) == [
-        "NetworkPolicy ns/deny (networking.k8s.io/v1), not the run's own"
+        "NetworkPolicy ns/deny (networking.k8s.io/v1), a foreign policy"
     ]
     assert known(cluster, "uid-deny")([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1)"]
 
@@ -59,7 +59,7 @@ def test_calicos_are_read_once_through_the_api_that_is_served_and_kubernetes_twi
             an_object("kanp.adminnetworkpolicy.x"),
         ]
     assert known(cluster)([SERVER]) == [
-        f"GlobalNetworkPolicy company-wide ({read}), not the run's own"
+        f"GlobalNetworkPolicy company-wide ({read}), a foreign policy"
     ]
 
 

@@ -19,10 +19,10 @@ def report_with(every: float) -> _Report:
 
 def test_each_line_of_a_search_is_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     report = report_with(every=60.0)
-    for line in ("1 stories, 0 without verdict, seed 1", "a story without verdict: too late"):
+    for line in ("1 stories, 0 without verdict, seed 1", "no verdict about a story: too late"):
         report.tell(line)
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines() if line] == [
-        "1 stories", "a story without verdict: too late",
+        "1 stories", "no verdict about a story: too late",
     ]  # fmt: skip
 
 
@@ -33,6 +33,6 @@ def test_only_a_wait_that_lasts_is_shown(
     """Every decision about paths begins and ends such a wait: a line for each would bury the run's
     progress."""
     report = report_with(every)
-    report.progress("CONN-3: sends attempts")
+    report.progress("CONN-3: sending attempts")
     report.progress("CONN-3")
     assert capsys.readouterr().err.count("CONN-3") == shown

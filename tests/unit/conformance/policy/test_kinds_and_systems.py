@@ -355,7 +355,7 @@ def test_a_workload_is_the_pod_of_its_template_unless_it_has_pods() -> None:
         ("shop/api", "windows"),
         ("shop/web", "windows"),
     ]
-    assert "no address is known, so it is in no network but 0.0.0.0/0: shop/api" in notes(found)
+    assert "no address is known, so it is in no network except 0.0.0.0/0: shop/api" in notes(found)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_an_unknown_placeholder_is_refused_with_what_there_is() -> None:
 
 @pytest.mark.parametrize("text", ["${team", "${{team}}", "$${te{am}"])
 def test_what_only_looks_like_a_placeholder_is_refused(text: str) -> None:
-    with pytest.raises(UsageProblem, match="placeholder that cannot be read"):
+    with pytest.raises(UsageProblem, match="is not a valid placeholder"):
         placeholders.fill(policy(selector=text), KNOWN, where="p.yaml")
 
 

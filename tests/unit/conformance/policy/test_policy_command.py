@@ -79,7 +79,7 @@ def tier(name: str, spec: str) -> str:
 def test_without_policies_everybody_reaches_everybody(capsys: Any, tmp_path: Path) -> None:
     printed = told(capsys, tmp_path)
     assert printed.startswith(
-        "2 pods, 0 policies: 2 paths, as promised 2 open\nno policy is in these files\n"
+        "2 pods, 0 policies: 2 paths, as promised 2 open\nthese files contain no policy\n"
     )
     assert "closed" not in printed.partition("GROUPS")[0]
 
@@ -111,8 +111,8 @@ def test_pods_that_no_policy_is_about_are_named(capsys: Any, tmp_path: Path) -> 
         "{apiVersion: v1, kind: Pod, metadata: {name: job}, status: {phase: Succeeded}}"
     )
     printed = " ".join(told(capsys, tmp_path, pods).split())
-    assert "where no policy about pods decides: default/agent" in printed
-    assert "ended, so no policy is about them: default/job" in printed
+    assert "where no policy for pods applies: default/agent" in printed
+    assert "ended, so no policy applies to them: default/job" in printed
 
 
 def test_an_address_that_is_no_pod(capsys: Any, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_an_address_that_is_no_pod(capsys: Any, tmp_path: Path) -> None:
     assert found["10.2.0.1", "shop/web", "TCP, UDP"] == ["open", "closed", "closed", "closed"]
     assert found["10.1.0.1", "shop/web", "TCP, UDP"] == ["closed"] * 4
     printed = told(capsys, tmp_path, rules, options=options)
-    assert "on Windows, v3.29, v3.30 to v3.33: 1 path is closed that policy opens\n" in printed
+    assert "on Windows, v3.29, v3.30 to v3.33: 1 path is closed that the policies open\n" in printed
     assert "negations (XPOL-1): a rule with a negated match" in printed
 
 
@@ -207,12 +207,12 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
     policy = calico("ingress: []").replace(", namespace: shop", "")
     printed = " ".join(told(capsys, tmp_path, other, pod, policy).split())
     for sentence in (
-        "assumed: no file describes the namespace, so it has no labels but its name: else",
-        "assumed: no address is known, so it is in no network but 0.0.0.0/0: else/p",
-        "assumed: in namespace default, since it names none: NetworkPolicy x",
+        "assumed: no file describes the namespace, so it has no label except its name: else",
+        "assumed: no address is known, so it is in no network except 0.0.0.0/0: else/p",
+        "assumed: in namespace default, since no namespace is named: NetworkPolicy x",
         "selects no pod: NetworkPolicy default/x",
         "the system is not known, so it is judged as a Linux and as a Windows pod: else/p",
-        "passed over, no pod and no policy: ConfigMap shop/d",
+        "ignored, neither a pod nor a policy: ConfigMap shop/d",
     ):
         assert sentence in printed
 
@@ -226,7 +226,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
     printed = " ".join(told(capsys, tmp_path, mine, second, elsewhere).split())
     assert "not judged, since CiliumNetworkPolicy shop/a is not read" in printed
     assert (
-        "not read either, or about no pod here: "
+        "also not read, or for no pod here: "
         "CiliumNetworkPolicy shop/b, CiliumNetworkPolicy nowhere/c"
     ) in printed
 
@@ -314,12 +314,13 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             calico("selector: {app: web}"),
-            "NetworkPolicy shop/x selector: selector \"{'app': 'web'}\" cannot be read: a text is expected",
+            "NetworkPolicy shop/x selector: selector \"{'app': 'web'}\" cannot be read: a "
+            "string is expected",
         ),
         (
             KUBERNETES.format("podSelector: {matchLabels: {tier: 1}}"),
             "Kubernetes NetworkPolicy shop/x podSelector: selector \"{'matchLabels': {'tier': 1}}\" cannot be read: "
-            "values must be texts: write '1' with quotes, not 1",
+            "values must be strings: write '1' with quotes, not 1",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: '80'}]}]"),
@@ -341,7 +342,8 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
             KUBERNETES.format(
                 "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24, except: [10.0.0.0/24]}}]}]"
             ),
-            "Kubernetes NetworkPolicy shop/x ingress rule 1: an exception is no smaller part of its ipBlock",
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: an except entry must be a smaller "
+            "part of its ipBlock",
         ),
         (
             KUBERNETES.format(
@@ -351,13 +353,13 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, labels: {tier: 1}}, spec: {}}",
-            "Pod shop/p: label tier must be a text: write '1' with quotes, not 1",
+            "Pod shop/p: label tier must be a string: write '1' with quotes, not 1",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{from: [{}]}]"),
             "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer without podSelector, namespaceSelector and ipBlock",
         ),
-        (POD + "\n---\n" + POD, "Pod shop/p is there twice"),
+        (POD + "\n---\n" + POD, "Pod shop/p appears twice"),
         (
             "{apiVersion: v1, kind: Pod, metadata: {namespace: shop}}",
             "an object without kind or name: ",
@@ -389,7 +391,10 @@ def test_bad_input_is_one_line_and_exit_code_4(
     [
         (["nowhere.yaml"], "manifest nowhere.yaml cannot be read: No such file or directory"),
         ([SHOP, "--address", "there"], "'there' is no address"),
-        ([str(EXAMPLES / "tiers.yaml")], "no pod in these files: there is nobody to reach"),
+        (
+            [str(EXAMPLES / "tiers.yaml")],
+            "these files contain no pod, so there is no path to judge",
+        ),
         (["diff", "-", "-", SHOP], "policy diff: standard input cannot be both OLD and NEW"),
         (
             ["diff", "v3.28", "v3.31", SHOP],

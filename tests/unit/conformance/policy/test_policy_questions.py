@@ -121,11 +121,11 @@ def test_pods_of_one_side_alone_are_named_and_not_compared(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["diff", "promise", SHOP], "two columns, or two inputs"),
+        (["diff", "promise", SHOP], "name two columns or two inputs"),
         (["diff", SHOP, SHOP, "--column", "v2.0"], "column 'v2.0': one of promise, windows, v3.29"),
         (
             ["ask", SHOP, "--from", "shop/nobody", "--to", "shop/web", "--port", "80"],
-            "shop/nobody: no pod and no address",
+            "shop/nobody: no pod or address",
         ),
         (
             ["ask", SHOP, "--from", "shop/web", "--to", "shop/web", "--port", "80"],
@@ -135,7 +135,7 @@ def test_pods_of_one_side_alone_are_named_and_not_compared(tmp_path: Path, capsy
             ["ask", SHOP, "--from", "shop/client", "--to", "shop/web"],
             "port: a number from 1 to 65535 is expected",
         ),
-        ([], "no file, no folder and no cluster is named"),
+        ([], "name a file, a folder or a cluster"),
         (["diff", SHOP], "the following arguments are required: NEW"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_walk_names_tiers_policies_and_rules_by_column(capsys: Any) -> None:
     promised, _, windows = out.partition("WINDOWS, v3.29, v3.30 to v3.33: closed")
     assert code == 0
     assert "PROMISE: open" in promised
-    assert "ingress rule 1, Allow: it is about this" in promised
+    assert "ingress rule 1, Allow: matches" in promised
     assert "ingress rule 1, Allow: skipped: XPOL-1" in windows
 
 
@@ -186,13 +186,13 @@ def test_assertions_hold_or_fail_the_check(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[]", "a list of at least one is expected"),
+        ("[]", "a list with at least one assertion is expected"),
         ("{a: b}", "assertions: a list is expected"),
         (
             "[{from: shop/web, to: shop/nobody, port: 80, expect: open}]",
-            "shop/nobody: no pod and no address",
+            "shop/nobody: no pod or address",
         ),
-        ("[{from: shop/web, to: shop/web, port: 80, expect: open}]", "no pair of ends"),
+        ("[{from: shop/web, to: shop/web, port: 80, expect: open}]", "no pair of the named ends"),
         (
             "[{from: shop/web, to: shop/client, expect: open}]",
             "port: a number from 1 to 65535 is expected",
@@ -369,7 +369,7 @@ def test_a_path_between_ip_versions_is_neither_open_nor_closed_by_policy(
     assert (code, "no address of the same IP version" in out) == (1, True)
     code = main(["policy", "check", closed, pods])
     assert code == 4
-    assert "no pair of ends that it names has an answer" in capsys.readouterr().err
+    assert "no pair of the named ends has an answer" in capsys.readouterr().err
 
 
 def test_a_list_that_unfolds_for_ever_is_refused_at_once(tmp_path: Path) -> None:

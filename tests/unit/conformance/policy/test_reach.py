@@ -172,8 +172,8 @@ BLOCK = {"cidr": "10.0.0.0/24"}
             "AdminNetworkPolicy a priority: a number is expected, not None",
             id="an administrator's policy without a priority",
         ),
-        pytest.param([], "no pod in these files", id="nobody to reach"),
-        pytest.param([*pods(), pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"),
+        pytest.param([], "these files contain no pod", id="nobody to reach"),
+        pytest.param([*pods(), pod("web", "10.0.0.7")], "appears twice", id="the same pod twice"),
         pytest.param(
             [*pods(), calico(**INGRESS, tier="sec", ingress=[])],
             "is in tier sec, which no file",
@@ -203,7 +203,7 @@ BLOCK = {"cidr": "10.0.0.0/24"}
                     ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.0.0.0/24"]}}]}],
                 ),
             ],
-            "an exception is no smaller part",
+            "an except entry must be a smaller part",
             id="an exception as large as its block",
         ),
         pytest.param(
@@ -214,7 +214,7 @@ BLOCK = {"cidr": "10.0.0.0/24"}
                     ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.1.0.0/25"]}}]}],
                 ),
             ],
-            "an exception is no smaller part",
+            "an except entry must be a smaller part",
             id="an exception outside its block",
         ),
     ],

@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_neither_answer(text: str) -> None:
 
 
 def test_a_problem_says_where() -> None:
-    assert calico("role == db").problem == "a text in quotes expected at 9, not 'db'"
+    assert calico("role == db").problem == "a string in quotes expected at 9, not 'db'"
     assert (
         calico("has(role) &&").problem
         == "a label, has(), all(), '!' or '(' expected at 13, not the end"

@@ -64,9 +64,9 @@ def kubernetes(ingress: str) -> str:
 
 
 MIXED = "networks of IPv4 and of IPv6"
-SIDE = "services but as the source of ingress"
+SIDE = "services except as the source of ingress"
 BESIDE = "services beside selectors"
-HTTP = "http but in Allow rules"
+HTTP = "http except in Allow rules"
 SERVICE = "services: {name: s, namespace: a}"
 GET = "http: {methods: [GET]}"
 
@@ -97,7 +97,7 @@ GET = "http: {methods: [GET]}"
         (allow(GET, "egress"), HTTP),
         (f"ingress: [{{action: Deny, {GET}}}]", HTTP),
         (allow(f"protocol: UDP, {GET}"), HTTP),
-        ("types: [Ingress, Ingress]", "a type that is there twice"),
+        ("types: [Ingress, Ingress]", "a type that appears twice"),
         (allow("protocol: TCP, destination: {ports: [0]}"), "0 is no range of ports"),
     ],
 )

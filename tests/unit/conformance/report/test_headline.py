@@ -81,7 +81,7 @@ def test_what_fills_a_node_is_no_gap_of_a_run_and_its_option_is_named() -> None:
 
 def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
     whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
-    told = "Nothing violated; and yet exit code 1: --baseline: DEMO-5 became worse"
+    told = "Nothing violated; however, exit code 1: --baseline: DEMO-5 became worse"
     assert headline(whole) == (told, "bad")
     assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
 
@@ -95,17 +95,20 @@ def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() 
     assert headline(both) == ("2 claims are violated, and waived: DEMO-5, DEMO-7", "warn")
     assert '<header class="warn">' in render(both)
     both["run"] |= {"exit_code": 1, "exit_cause": "--baseline: CONN-1 became worse"}
-    told = "2 claims are violated, and waived: DEMO-5, DEMO-7; and yet exit code 1: --baseline: CONN-1 became worse"
+    told = (
+        "2 claims are violated, and waived: DEMO-5, DEMO-7; however, exit code 1: --baseline: "
+        "CONN-1 became worse"
+    )
     assert headline(both) == (told, "bad")
     short = plain(LEAK, cut_short="40 tests were not run") | {"waived": {"DEMO-7": "by jane"}}
-    assert headline(short) == ("Cut short: it says nothing about what it did not reach", "warn")
+    assert headline(short) == ("Cut short: it shows nothing about what it did not reach", "warn")
 
 
 def test_a_run_that_decided_nothing_is_no_success() -> None:
     assert headline(plain() | {"claims": []}) == ("Nothing violated", "warn")
     assert reach(plain() | {"claims": []}).startswith("0 of the 0 claims")
     none = plain(exit_code=7) | {"claims": []}
-    assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
+    assert headline(none)[0].endswith("; however, exit code 7: " + terminal.EXIT_MEANINGS[7])
 
 
 def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
@@ -113,7 +116,7 @@ def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_s
     whole = plain(
         decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1"
     ) | {"gates": [gate]}
-    assert headline(whole) == ("Qualified: core; and yet exit code 1: --fail-on: CONN-1", "bad")
+    assert headline(whole) == ("Qualified: core; however, exit code 1: --fail-on: CONN-1", "bad")
     whole["run"]["exit_cause"] = "--require: core not fulfilled"
     assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == (
         "Incomplete: core",
@@ -162,9 +165,9 @@ def test_a_run_that_was_cut_short_says_so_first() -> None:
     short = "40 planned tests were not run"
     healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
     assert not reach(healthy)
-    assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
+    assert headline(healthy) == ("Cut short: it shows nothing about what it did not reach", "warn")
     assert headline(plain(LEAK, cut_short=short)) == (
-        "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
+        "1 claim is violated, and the run was cut short: it shows nothing about what it did not reach", "bad"
     )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def test_what_may_tell_nodes_of_one_build_apart_is_told_with_the_nodes_that_have
     page = render(whole)
     names = ", ".join(node["name"] for node in windows)
     assert f"LanguageMode</th><td>FullLanguage</td><td>{names}</td>" in page
-    assert "What may tell Windows nodes of one build apart" not in render(plain(LEAK))
+    assert "Settings in which Windows nodes of the same build may differ" not in render(plain(LEAK))
 
 
 def test_each_recovery_has_a_bar_the_longest_first() -> None:

@@ -27,7 +27,7 @@ def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     ]
     found = bundles(plain(LEAK) | {"tests": tests}, tmp_path)
     assert list(found) == ["t::one"]
-    assert found["t::one"][1][1].endswith("... 10000 characters more in attachments/one/long.txt")
+    assert found["t::one"][1][1].endswith("... 10000 more characters in attachments/one/long.txt")
     page = render(plain(LEAK), failures=found)
     assert "Evidence of failures" in page
     assert "<img" not in page

@@ -309,7 +309,7 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     ]
     assert terminal.meaning(plain) == "2 claims undecided: a policy of others"
     plain["run"] |= {"exit_code": 0}
-    assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
+    assert terminal.meaning(plain) == "nothing violated except what is waived: CONN-3"
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,18 @@ def test_each_event_has_its_world_and_the_state_of_its_members() -> None:
 @pytest.mark.parametrize(
     ("events", "says"),
     [
-        ([{"pods": "ready"}], "event 1, pods ready: the pods are there then"),
-        ([{"pods": "gone"}, {"pods": "again"}], "event 2, pods again: the pods are gone then"),
-        ([{"pods": "explode"}], "event 1 is one of"),
-        ([{"pods": "again", "gone": "Tier x"}], "event 1 is one of"),
+        ([{"pods": "ready"}], "event 1, pods ready: at that time the pods are there"),
+        (
+            [{"pods": "gone"}, {"pods": "again"}],
+            "event 2, pods again: at that time the pods are gone",
+        ),
+        ([{"pods": "explode"}], "event 1 must be one of"),
+        ([{"pods": "again", "gone": "Tier x"}], "event 1 must be one of"),
         ([{"happens": "again"}], "event 1"),
-        ([{"pods": "restarted"}, {"pods": "failed"}], "pods are failed or restarted, never both"),
+        (
+            [{"pods": "restarted"}, {"pods": "failed"}],
+            "pods must be either failed or restarted, not both",
+        ),
         ([], "1 to 8 events"),
         ([{"pods": "again"}] * 9, "1 to 8 events"),
     ],

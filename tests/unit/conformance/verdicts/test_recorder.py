@@ -93,9 +93,9 @@ def test_what_holds_always_cannot_be_not_observed() -> None:
     record.not_observed("it did not happen", CHANCE.id)
     assert statement.special[CHANCE.id].verdict is V.NOT_OBSERVED
     for claim in ("", PROMISE.id):
-        with pytest.raises(SuiteError, match=f"{PROMISE.id} holds always, so NOT_OBSERVED"):
+        with pytest.raises(SuiteError, match=f"{PROMISE.id} must always hold, so NOT_OBSERVED"):
             record.not_observed("it did not happen", claim)
-        with pytest.raises(SuiteError, match="holds always"):
+        with pytest.raises(SuiteError, match="must always hold"):
             record.decided(a_decision(V.NOT_OBSERVED, claim))
 
 

@@ -41,7 +41,7 @@ def test_what_was_kept_is_told_with_the_turns_of_all_processes(tmp_path: Path) -
         began=1.0,
         ended=9.0,
         paths=(),
-        events=((2.0, "Pod a/b came"),),
+        events=((2.0, "Pod a/b was created"),),
         unwatched={"linux-1": "it is gone"},
     )
     (directory.shared / result.ANSWER).write_text(json.dumps(to_plain(kept)))
@@ -75,7 +75,9 @@ def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was
     one = Attempt(source=a_workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
-    assert found == {"windows-2019": "its pods never existed, so they were not probed"}
+    assert found == {
+        "windows-2019": "the watch's pods on the node never existed, so they were not probed"
+    }
 
 
 def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(
@@ -166,14 +168,15 @@ def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
 
 def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -> None:
     watch, api, kind = following(), "projectcalico.org/v3", "GlobalNetworkPolicy"
-    watch.record(api, kind, an_object("wide", tier="early", order=1), "came")
-    watch.record(api, kind, an_object("wide", tier="early", order=2), "changed")
-    watch.record(api, "Tier", an_object("early", defaultAction="Deny"), "changed")
-    watch.record(api, kind, an_object("wide", tier="early", order=2), "went")
-    watch.record(api, "Tier", an_object("early"), "went")
+    watch.record(api, kind, an_object("wide", tier="early", order=1), "was created")
+    watch.record(api, kind, an_object("wide", tier="early", order=2), "was changed")
+    watch.record(api, "Tier", an_object("early", defaultAction="Deny"), "was changed")
+    watch.record(api, kind, an_object("wide", tier="early", order=2), "was deleted")
+    watch.record(api, "Tier", an_object("early"), "was deleted")
     assert [(one.what, [each.spec["order"] for each in one.policies]) for one in watch.edits] == [
-        ("GlobalNetworkPolicy wide came", [1]), ("GlobalNetworkPolicy wide changed", [1, 2]),
-        ("Tier early changed", [2]), ("GlobalNetworkPolicy wide went", [2, 2]),
+        ("GlobalNetworkPolicy wide was created", [1]),
+        ("GlobalNetworkPolicy wide was changed", [1, 2]),
+        ("Tier early was changed", [2]), ("GlobalNetworkPolicy wide was deleted", [2, 2]),
     ]  # fmt: skip
     assert from_plain(
         Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch.edits)))
@@ -183,42 +186,42 @@ def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -
 def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
     watch, api = following(), "networking.k8s.io/v1"
     own = an_object("in", Ownership("ab12", "watch").labels, namespace="calico-demo-ab12-watch")
-    watch.record(api, "NetworkPolicy", own, "came")
-    watch.record(api, "NetworkPolicy", own, "changed")  # an annotation
+    watch.record(api, "NetworkPolicy", own, "was created")
+    watch.record(api, "NetworkPolicy", own, "was changed")  # an annotation
     assert watch.edits == []
-    watch.record(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "changed")
+    watch.record(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "was changed")
     watch.record(
         api,
         "NetworkPolicy",
         own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}},
-        "went",
+        "was deleted",
     )
     watch.is_over = lambda: True
-    watch.record(api, "NetworkPolicy", own, "went")
-    told = "NetworkPolicy calico-demo-ab12-watch/in changed by somebody's doing"
+    watch.record(api, "NetworkPolicy", own, "was deleted")
+    told = "NetworkPolicy calico-demo-ab12-watch/in was changed by another user"
     assert [(one.what, one.policies) for one in watch.edits] == [(told, ())]
 
 
 def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
     watch, api = following(), "projectcalico.org/v3"
     watch.record(
-        api, "GlobalNetworkPolicy", an_object("own", Ownership("ab12", "gw0").labels), "came"
+        api, "GlobalNetworkPolicy", an_object("own", Ownership("ab12", "gw0").labels), "was created"
     )
-    watch.record(api, "NetworkPolicy", an_object("deny", namespace="web"), "came")
+    watch.record(api, "NetworkPolicy", an_object("deny", namespace="web"), "was created")
     watch.record(
         api,
         "NetworkPolicy",
         an_object("knp.default.deny", namespace="calico-demo-ab12-watch"),
-        "came",
+        "was created",
     )
-    watch.record("v1", "Service", an_object("shop", namespace="web"), "came")
+    watch.record("v1", "Service", an_object("shop", namespace="web"), "was created")
     assert watch.edits == []
-    assert [text for _, text in watch.events] == ["Service web/shop came"]
+    assert [text for _, text in watch.events] == ["Service web/shop was created"]
     watch.record(
         api,
         "NetworkPolicy",
         an_object("generated", namespace="calico-demo-ab12-watch-elsewhere"),
-        "came",
+        "was created",
     )
     assert len(watch.edits) == 1
 

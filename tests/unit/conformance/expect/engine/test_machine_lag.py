@@ -170,7 +170,7 @@ def test_what_is_not_closed_yet_gets_the_budget_once_more_on_a_machine_that_is_l
     story = Story(behind)
     story.says(closes_after(BUDGET + 4))
     assert story.closes() is ClaimVerdict.CONFIRMED
-    assert "beyond its 10 s, since this machine was behind by up to 1.0 s" in story.reason
+    assert "more than its 10 s, since this machine was behind by up to 1.0 s" in story.reason
     assert {one.reason for one in story.kept if "open" in one.halves} == {"its label is missing"}
 
 
@@ -199,7 +199,7 @@ def test_the_second_budget_ends_too() -> None:
     story = Story(on_time, pressed=1.0)
     story.says(closes_after(2 * BUDGET + 4))
     assert story.closes() is ClaimVerdict.VIOLATED
-    assert "  machine   it was given 10 s beyond its 10 s" in story.error
+    assert "  machine   the path was given 10 s more than its 10 s" in story.error
 
 
 def test_a_route_that_stays_open_is_violated_where_the_machine_was_late_but_not_all_the_while() -> (
@@ -237,9 +237,9 @@ def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothin
     assert found is ClaimVerdict.INCONCLUSIVE
     first, *rest = story.error.splitlines()
     assert first.startswith(
-        "POL-1  the machine of the lab was overwhelmed throughout; it was given"
+        "POL-1  the machine of the lab was overwhelmed throughout; the path was given"
     )
-    assert any(line.startswith("  do  run again when less else runs") for line in rest)
+    assert any(line.startswith("  do  run again when this machine is less busy") for line in rest)
     assert story.machine.excused == 1
 
 

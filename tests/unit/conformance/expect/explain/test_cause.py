@@ -65,7 +65,7 @@ def test_the_end_is_named_whose_pods_differ_from_their_peers() -> None:
 def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
     assert (
         cause.stays([path("a", "w"), path("b", "w")], "target")
-        == "w enforces a policy that is gone"
+        == "w enforces a policy that was removed"
     )
     assert (
         cause.refuses([path("a", "w")], "target")
@@ -91,9 +91,9 @@ def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
         ([path("a", "w", backends=())], "clients on a do not reach 192.168.0.5"),
         (
             [path("a", "w", path=Addressing.CLUSTER_IP)],
-            "Services do not lead clients on a to their pods on w",
+            "clients on a do not reach pods on w through Services",
         ),
-        ([path("a", "w", path=Addressing.NODE_PORT)], "NodePorts of w do not lead to their pods"),
+        ([path("a", "w", path=Addressing.NODE_PORT)], "NodePorts of w do not reach their pods"),
     ],
 )
 def test_who_does_not_reach_whom(paths: list[Attempt], told: str) -> None:
@@ -110,7 +110,7 @@ def test_what_is_refused_and_what_does_not_resolve_is_said_so() -> None:
 
 def test_of_a_node_port_the_node_counts_that_was_called() -> None:
     called = path("a", "w", path=Addressing.NODE_PORT, at=a_workload("there", node="x"))
-    assert cause.closed([called], seen(called)) == "NodePorts of x do not lead to their pods"
+    assert cause.closed([called], seen(called)) == "NodePorts of x do not reach their pods"
 
 
 def test_with_a_single_wrong_path_and_few_good_ones_it_may_be_either_end() -> None:

@@ -82,30 +82,32 @@ def only_the_service_is_closed(attempt: Attempt) -> Verdict:
 
 def test_a_policy_that_closes_the_backend_too_is_blamed_before_the_service() -> None:
     assert message(closed, COMPANY_WIDE) == [
-        "CONN-4: Services do not lead clients on linux-1 to their pods on windows-2: expected CONNECTED, "
-        f"observed TIMED_OUT, by the backend's own address too; policy {COMPANY_WIDE} may close it",
+        "CONN-4: clients on linux-1 do not reach pods on windows-2 through Services: expected "
+        "CONNECTED, "
+        f"observed TIMED_OUT, at the backend's own address too; policy {COMPANY_WIDE} may close it",
         "  because         Services lead to their pods",
         "  observed        TIMED_OUT after 5000 ms",
         "  own address     192.168.9.9:8080/tcp (server, windows, node windows-2): TIMED_OUT",
         f"  policies there  {COMPANY_WIDE}",
-        f"  do              read policy {COMPANY_WIDE}; if it allows this, see {WELL.see}",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this path, see {WELL.see}",
     ]
 
 
 def test_where_no_policy_is_found_the_path_between_the_nodes_is_looked_at_before_felix() -> None:
     first, *_, last = message(closed)
     assert first.endswith(
-        "observed TIMED_OUT, by the backend's own address too: the path to the pod is closed, not only the Service"
+        "observed TIMED_OUT, at the backend's own address too: the path to the pod is closed, "
+        "not only the Service"
     )
     assert last == (
         "  do           no policy was found that selects these pods: see CONN-3, VXLAN-2, VXLAN-3, VXLAN-4 and "
-        "VXLAN-9 first; then Felix' log on node windows-2"
+        "VXLAN-9 first; then read Felix' log on node windows-2"
     )
 
 
 def test_of_several_policies_none_is_picked() -> None:
     first, *rest = message(closed, COMPANY_WIDE, "NetworkPolicy ns/deny (networking.k8s.io/v1)")
-    assert first.endswith("by the backend's own address too; one of 2 policies there may close it")
+    assert first.endswith("at the backend's own address too; one of 2 policies there may close it")
     assert f"  policies there  {COMPANY_WIDE}; NetworkPolicy ns/deny (networking.k8s.io/v1)" in rest
 
 
@@ -125,7 +127,7 @@ def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
     assert first.endswith("observed TIMED_OUT")
     assert rest[2:] == [
         f"  policies there  {COMPANY_WIDE}",
-        f"  do              read policy {COMPANY_WIDE}; if it allows this, see {WELL.see}",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this path, see {WELL.see}",
     ]
 
 
@@ -141,14 +143,15 @@ def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, cont
     assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
     assert rest[2:] == [
         f"  overlay   {NO_ROUTE}; {NO_WAY_BACK}",
-        "  do        see VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9; then restart calico-node on that node (on Windows that "
+        "  do        see VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9; then restart calico-node on "
+        "that node (on Windows this "
         "resets its pods' connections)",
     ]
 
 
 def test_a_service_whose_backend_has_no_way_to_it_is_not_what_fails() -> None:
     first, *rest = message(closed, COMPANY_WIDE, overlay=Blamed((NO_ROUTE,)))
-    assert first.endswith(f"by the backend's own address too, while {NO_ROUTE}")
+    assert first.endswith(f"at the backend's own address too, while {NO_ROUTE}")
     assert f"  policies there  {COMPANY_WIDE}" in rest
     assert f"  overlay         {NO_ROUTE}" in rest
 
@@ -165,14 +168,14 @@ def test_nodes_that_could_not_be_read_are_told() -> None:
     assert rest[2] == "  overlay   what node linux-1 has is not known"
 
 
-SOUND = "both nodes have session and route as they should be"
+SOUND = "session and route are right on both nodes"
 
 
 def test_a_dead_path_whose_nodes_lack_nothing_says_so_and_what_is_left() -> None:
     overlay = Blamed(sound=SOUND, see="the fabric")
     first, *rest = message(closed, target=SERVER.tcp(8080), overlay=overlay)
     assert first.endswith(f"observed TIMED_OUT, while {SOUND}")
-    assert rest[-1].endswith("see CONN-3, the fabric first; then Felix' log on node windows-2")
+    assert rest[-1].endswith("see CONN-3, the fabric first; then read Felix' log on node windows-2")
     first, *_ = message(closed, COMPANY_WIDE, target=SERVER.tcp(8080), overlay=overlay)
     assert first.endswith("observed TIMED_OUT"), "a policy may close it"
 
@@ -215,9 +218,10 @@ def test_only_where_both_ends_were_read_all_is_as_it_should_be() -> None:
 def test_a_control_by_a_service_blames_the_policy_as_well() -> None:
     first, *_ = message(closed, COMPANY_WIDE, control=True)
     assert first.startswith(
-        "CONN-4: Services do not lead clients on linux-1 to their pods on windows-2: control failed: expected"
+        "CONN-4: clients on linux-1 do not reach pods on windows-2 through Services: control "
+        "failed: expected"
     )
-    assert first.endswith(f"by the backend's own address too; policy {COMPANY_WIDE} may close it")
+    assert first.endswith(f"at the backend's own address too; policy {COMPANY_WIDE} may close it")
 
 
 def test_what_answers_is_blamed_on_no_policy() -> None:
@@ -323,7 +327,7 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
         "  control of  ns/stranger (linux, node linux-2) -> 192.168.9.9:8080/tcp (server, windows, node windows-2)  "
         "expected TIMED_OUT, observed TIMED_OUT",
         "  so          a source or a server without a network could not be distinguished from a denial",
-        "  do          look at ns/friend and node windows-2 for packet loss",
+        "  do          look for packet loss at ns/friend and on node windows-2",
     ]
     assert broken.control == control.attempt.label
 
@@ -339,7 +343,8 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     )
     first, *rest = str(broken).splitlines()
     assert first.endswith(
-        "observed CONNECTED (2 tries, 17.3 s): every try connected, but there were too few to cover "
+        "observed CONNECTED (2 tries, 17.3 s): every try connected, but there were too few "
+        "tries to cover "
         "every time-out, so the denial of ns/stranger cannot be judged"
     )
     assert rest[-1].startswith(

@@ -73,14 +73,14 @@ def test_a_route_that_a_linux_node_lacks_is_named_in_either_direction(pair: Any)
 def test_a_route_to_another_node_is_named() -> None:
     led_astray = Hosts(routes=(DEFAULT, *LAID[:2], route("10.244.3.0/24", "10.0.0.4")))
     assert blamed(led_astray, L1, W1).wrong == (
-        "route of node l1 to pods of node w1: by 10.0.0.4, which is another",
+        "route of node l1 to pods of node w1: through 10.0.0.4, which is another node",
     )
 
 
 def test_a_missing_endpoint_of_the_host_is_named_and_none_where_a_cloud_gives_none() -> None:
     bare = Hosts(endpoints=("abc_cbr0",))
     assert blamed(bare, L1, W1).wrong == (
-        "endpoint of node w1 among its pods, which is their gateway: none",
+        "endpoint of node w1 in its pods' network, which is their gateway: missing",
     )
     assert blamed(bare, L1, W1, cni="AzureVNET").wrong == ()
 
@@ -88,7 +88,9 @@ def test_a_missing_endpoint_of_the_host_is_named_and_none_where_a_cloud_gives_no
 def test_where_all_is_right_what_a_windows_host_has_is_left() -> None:
     found = blamed(Hosts(), L1, W1)
     assert found.wrong == ()
-    assert "a route of node w1 is missing (Get-NetRoute), or the fabric's check" in found.sound
+    assert (
+        "a route of node w1 is missing (Get-NetRoute), or the fabric's source check" in found.sound
+    )
     assert "a route of node w1 or node w2 is missing" in blamed(Hosts(), W1, W2).sound
     assert "Get-NetRoute" not in blamed(Hosts(), L1, L2).sound
 

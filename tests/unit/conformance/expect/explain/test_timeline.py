@@ -26,7 +26,7 @@ def test_a_message_has_the_newest_events_and_counts_the_earlier_ones() -> None:
     assert excerpt(LOST, MARKS).splitlines() == [f"  {line}" for line in (head, *whole_line)]
     many = [Mark(900.0 + number, f"step {number}") for number in range(SHOWN)]
     shown = excerpt(LOST, many).splitlines()
-    assert shown[:2] == [f"  {head}", "  (4 earlier events: attachment)"]
+    assert shown[:2] == [f"  {head}", "  (4 earlier events in the attachment)"]
     assert [line.strip() for line in shown[2:]] == lines(LOST, many)[-SHOWN:]
 
 

@@ -108,11 +108,11 @@ TWO = replace(
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ((TWO, END), (RULE, END), "4 ACL entries before and 1 now (4.0 times as many)"),
+        ((TWO, END), (RULE, END), "4 ACL entries before and 1 now (factor 4.0)"),
         (
             (RULE, TWO),
             (RULE, replace(RULE, id="b", priority=1001)),
-            "4 ACL entries before and 1 now (4.0 times",
+            "4 ACL entries before and 1 now (factor 4.0",
         ),
     ],
 )

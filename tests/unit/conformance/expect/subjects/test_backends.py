@@ -120,7 +120,7 @@ def test_a_backend_that_answers_at_another_port_is_named_with_that_port() -> Non
         return replace(by_turns("a")(attempt, number), served_port=8080)
 
     said = asked(service=(replace(SERVICE, backends=(A,), backend_port=8081),), c=[answer])[1]
-    assert "observed port 8080 of a answered 36 times although it is no backend" in said
+    assert "observed port 8080 of a answered 36 times although it is not a backend" in said
 
 
 def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
@@ -150,7 +150,7 @@ def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
         (["a"], "b never answered (a 36 times)"),
         (
             ["a", "b", "old"],
-            "old answered 12 times although it is no backend (a 12 times, b 12 times)",
+            "old answered 12 times although it is not a backend (a 12 times, b 12 times)",
         ),
         (["a", "b", ""], "TIMED_OUT 12 times (a 12 times, b 12 times)"),
     ],
@@ -216,7 +216,7 @@ def test_an_overwhelmed_machine_of_the_lab_excuses_all_but_another_pods_answer(
     assert (
         is_excused
         == (machine.excused == 1)
-        == ("although it is no backend" not in str(raised.value))
+        == ("although it is not a backend" not in str(raised.value))
     )
 
 
@@ -273,7 +273,7 @@ def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: b
     prober = ScriptedProber({"c": [answer]})
     expect = an_expect(prober, "CONN-4")
     service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
-    told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
+    told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer with other bytes than were sent"
     with pytest.raises(Nonconformance, match=told):
         Backends(expect).answer_whole(
             [(a_workload("c"), service)], because="each packet is rewritten"
@@ -291,9 +291,7 @@ def test_a_large_answer_that_does_not_come_is_wrong() -> None:
     ) as caught:
         whole(by_service_alone)
     assert caught.value.explanation is not None
-    assert caught.value.explanation.cause.startswith("Services do not lead clients on "), (
-        "as of every other size"
-    )
+    assert caught.value.explanation.cause.endswith(" through Services"), "as of every other size"
 
 
 def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
@@ -303,7 +301,7 @@ def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
         return replace(seen, body=seen.body[:-1] + b"!") if by_service else seen
 
     with pytest.raises(
-        Nonconformance, match="observed an answer of other bytes than were sent"
+        Nonconformance, match="observed an answer with other bytes than were sent"
     ) as caught:
         whole(changed)
     assert caught.value.explanation is not None

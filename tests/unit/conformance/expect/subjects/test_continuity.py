@@ -57,7 +57,7 @@ def test_a_path_that_stays_closed_is_confirmed_with_how_often_it_was_asked() -> 
     decided: list[Decision] = []
     asked(throughout(DROPPED, decided=decided))
     assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
-    assert "it stays; asked " in decided[0].reason
+    assert "it stays; probed " in decided[0].reason
 
 
 def test_a_path_that_opens_and_closes_again_is_told_with_its_seconds() -> None:
@@ -66,7 +66,7 @@ def test_a_path_that_opens_and_closes_again_is_told_with_its_seconds() -> None:
     first, *rest = str(told.value).splitlines()
     assert "expected TIMED_OUT all the while, observed TIMED_OUT" in first
     assert "CONNECTED" in first
-    assert any("after the beginning" in line for line in rest)
+    assert any("after the start" in line for line in rest)
     assert any("read Felix' log on node linux-1 and windows-1 for" in line for line in rest)
 
 
@@ -79,7 +79,7 @@ def test_a_single_connection_shows_neither_that_it_opened_nor_that_it_stayed_clo
 
 @pytest.mark.parametrize("other", [Verdict.UNREACHABLE, Verdict.PROHIBITED])
 def test_what_is_no_denial_is_none(other: Verdict) -> None:
-    with pytest.raises(ControlBroken, match=r"observed .*: which is no denial"):
+    with pytest.raises(ControlBroken, match=r"observed .*: this is not a denial"):
         asked(throughout(DROPPED, DROPPED, other))
 
 

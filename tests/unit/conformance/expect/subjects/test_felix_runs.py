@@ -99,9 +99,9 @@ def looks(*pods: object, program: str | None = None) -> FelixProcesses:
 
 def test_a_node_without_a_pod_is_asked_for_a_process_of_its_host() -> None:
     there = pod("calico-node-a", "w1", "felix")
-    assert looks(there).down(["w1", "w2"]) == {"w2": "no pod of calico-node is there"}
+    assert looks(there).down(["w1", "w2"]) == {"w2": "the node has no pod of calico-node"}
     assert looks(there, program="calico-node.exe").down(["w1", "w2"]) == {}
-    assert looks(there, program="").down(["w1", "w2"]) == {"w2": "no process of it is there"}
+    assert looks(there, program="").down(["w1", "w2"]) == {"w2": "the node has no process of Felix"}
 
 
 def test_who_may_not_list_pods_says_nothing() -> None:

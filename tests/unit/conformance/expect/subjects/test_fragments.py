@@ -145,7 +145,7 @@ def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int
     streams = replace(SERVER, protocol="tcp")
     with pytest.raises(
         Nonconformance,
-        match=r"expected [0-9]+ bytes over TCP answered, observed an answer of other bytes than were sent",
+        match=r"expected [0-9]+ bytes over TCP answered, observed an answer with other bytes than were sent",
     ):
         Fragments(expect).arrive(Case(GOOD, streams, open=True, because="they are filled"))
 
@@ -197,7 +197,7 @@ def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: by
 
     prober = ScriptedProber({"good": [answer]})
     expect = an_expect(prober, "CONN-3")
-    told = r"a datagram of 1269 bytes answered, observed an answer of other bytes than were sent"
+    told = r"a datagram of 1269 bytes answered, observed an answer with other bytes than were sent"
     with pytest.raises(Nonconformance, match=told) as failed:
         Fragments(expect).arrive(Case(GOOD, SERVER, open=True, because="it is put together"))
     assert "look for anything that drops or changes packets by their length" in str(failed.value)

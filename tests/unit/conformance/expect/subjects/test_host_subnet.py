@@ -75,7 +75,7 @@ def test_the_node_of_the_pod_confirms_and_the_pod_itself_lifts() -> None:
 
 def test_nothing_is_lifted_unless_the_pods_traffic_beyond_the_cluster_is_translated() -> None:
     unknown = Heard(WINDOWS.address, beyond=None)
-    with pytest.raises(MissingCapability, match=r"whether its node translates .*--external-target"):
+    with pytest.raises(MissingCapability, match=r"whether the node translates .*--external-target"):
         unknown.ask()
     assert [decision.verdict for decision in unknown.kept] == [ClaimVerdict.NOT_RUN]
     for beyond in ("", WINDOWS.address):
@@ -93,10 +93,10 @@ def test_a_third_address_violates() -> None:
 
 def test_where_linux_pods_are_not_heard_or_nothing_is_to_be_translated_nothing_is_decided() -> None:
     with pytest.raises(
-        MissingCapability, match=r"no free port of a node takes connections of Linux pods"
+        MissingCapability, match=r"no free port of a node accepts connections from Linux pods"
     ):
         Heard(WINDOWS.address, shut_out=["linux"]).ask()
-    with pytest.raises(MissingCapability, match="nothing here asks for it"):
+    with pytest.raises(MissingCapability, match="no outgoing NAT is configured"):
         Heard(WINDOWS.address).ask(
             {"IPPool a .spec.natOutgoing": Fact("False", "its .spec.natOutgoing")}
         )

@@ -66,7 +66,7 @@ def test_an_open_range_is_seen_at_other_nodes_only() -> None:
 def test_a_closed_range_is_what_the_cluster_lacks() -> None:
     with pytest.raises(
         MissingCapability,
-        match=r"not reached from node to node either: .*; open the NodePort range",
+        match=r"cannot be reached between nodes either: .*; open the NodePort range",
     ):
         ask(Firewall(open=False), THERE)
 

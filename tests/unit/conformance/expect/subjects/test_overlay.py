@@ -86,9 +86,7 @@ def test_a_dead_overlay_between_healthy_nodes_is_blocked_4789() -> None:
     first = str(unmet.value).splitlines()[0]
     assert first.startswith("VXLAN-4: linux-1 to windows-1 (8080/tcp): expected CONNECTED")
     assert first.endswith("UDP 4789 (VXLAN) does not pass between the nodes")
-    assert "  routes    both nodes have route, forwarding entry and VNI as they should be" in str(
-        unmet.value
-    )
+    assert "  routes    route, forwarding entry and VNI are right on both nodes" in str(unmet.value)
     assert "OverlayTraffic4789UDP" in str(unmet.value)
 
 
@@ -102,7 +100,8 @@ def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str])
     assert str(broken.value).splitlines()[0] == (
         "VXLAN-4: linux-1 to windows-1 (8080/tcp): control failed: expected CONNECTED, observed TIMED_OUT "
         "(241 tries, 60.0 s): "
-        f"route of node {way[0]} to block 192.168.9.0/26 of node {way[1]}: no route, so that UDP 4789 cannot be judged"
+        f"route of node {way[0]} to block 192.168.9.0/26 of node {way[1]}: no route, so UDP "
+        "4789 cannot be judged"
     )
     assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
     assert "UDP 4789 (VXLAN) does not pass" not in str(broken.value)
@@ -150,7 +149,8 @@ def test_nodes_that_cannot_be_read_leave_udp_4789_and_say_so() -> None:
 def test_an_overlay_that_passes_now_and_then_is_not_blocked() -> None:
     kept: list[Decision] = []
     with pytest.raises(
-        ControlBroken, match="was CONNECTED: this overlay passes, so that UDP 4789 cannot be judged"
+        ControlBroken,
+        match="was CONNECTED: this overlay passes packets, so UDP 4789 cannot be judged",
     ):
         decide(kept=kept, linux=[UP, DROPPED, UP, UP, DROPPED])
     assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
@@ -179,7 +179,9 @@ def test_whatever_passes_between_two_nodes_shows_that_udp_4789_does(
     with pytest.raises(ControlBroken) as broken:
         decide(kept=kept, linux=[answers], far=[answers])
     first = str(broken.value).splitlines()[0]
-    assert first.endswith(f"was {verdict}: this overlay passes, so that UDP 4789 cannot be judged")
+    assert first.endswith(
+        f"was {verdict}: this overlay passes packets, so UDP 4789 cannot be judged"
+    )
     assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
 
 
@@ -234,7 +236,7 @@ def test_where_flannel_lays_the_routes_what_has_a_pods_address_is_judged_by_traf
     expect = an_expect(prober, "BGP-5")
     if dead:
         with pytest.raises(
-            Unmet, match="what has a pod's address probably does not pass between the nodes"
+            Unmet, match="traffic with a pod's address probably does not pass between the nodes"
         ):
             FlannelFabric(expect).passes(*ROWS, node=NODE)
     else:

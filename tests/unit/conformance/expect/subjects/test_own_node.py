@@ -126,7 +126,5 @@ def test_a_path_that_is_refused_each_time_is_neither_documented_nor_closed() -> 
 def test_it_is_about_nodes_without_an_overlay_alone() -> None:
     there = windows_nodes(facts(node("bridge", NEW), plane="l2bridge"))
     assert there.on_l2bridge() == ("bridge",)
-    with pytest.raises(
-        NotAboutThisCluster, match=r"without an overlay \(over: overlay \(stand-in\)\)"
-    ):
+    with pytest.raises(NotAboutThisCluster, match=r"has an overlay \(over: overlay \(stand-in\)\)"):
         windows_nodes(facts(node("over", NEW))).on_l2bridge()

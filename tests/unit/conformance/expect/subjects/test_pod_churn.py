@@ -142,7 +142,9 @@ def test_a_next_pod_that_gets_no_network_is_the_issue_and_another_reason_is_not(
 
 def test_no_pods_come_to_a_node_that_would_have_little_room_left(pause: type[Pause]) -> None:
     churned = churn(Sink(), Known(), room={"w1": 15, "w2": 14})
-    with pytest.raises(MissingCapability, match="node w2 takes 14 more pods; 10 would leave"):
+    with pytest.raises(
+        MissingCapability, match="node w2 has room for 14 more pods; 10 test pods would leave"
+    ):
         churned.may_leave_traces(
             SERVERS, client=CLIENT, name=NAME, left=lambda node: NOTHING, because="x"
         )

@@ -200,7 +200,7 @@ def test_a_pod_that_its_policy_never_closes_is_a_violation_and_a_dead_client_sho
 ):
     one, kept = startup([{8080: UP, 80: UP}])
     with pytest.raises(
-        Nonconformance, match=r"observed .*CONNECTED .*\n(.*\n)*.*read Felix' log there"
+        Nonconformance, match=r"observed .*CONNECTED .*\n(.*\n)*.*read Felix' log on that node"
     ):
         observe(one)
     assert [each.verdict for each in kept] == [ClaimVerdict.VIOLATED]
@@ -264,7 +264,8 @@ def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_d
     )
     with pytest.raises(
         EnvironmentBroken,
-        match="not Calico's doing, nor this run's: NetworkPolicy friendly allows egress of ns/pod",
+        match="caused neither by Calico nor by this run: NetworkPolicy friendly allows egress "
+        "of ns/pod",
     ):
         one.sent_nothing([NewPod()], CLIENT.tcp(80), because="x")
     assert [each.verdict for each in kept] == [ClaimVerdict.INCONCLUSIVE]

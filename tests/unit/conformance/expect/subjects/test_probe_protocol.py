@@ -40,7 +40,7 @@ def test_a_policy_of_others_between_agent_and_servers_is_named() -> None:
     with pytest.raises(EnvironmentBroken) as told:
         check(WINDOWS, deny).holds([LINUX, WINDOWS], because="x")
     first = str(told.value).splitlines()[0]
-    assert f"not Calico's doing, nor this run's: {deny}; affected: " in first
+    assert f"caused neither by Calico nor by this run: {deny}; affected: " in first
     assert "exempt its namespaces" in str(told.value)
 
 

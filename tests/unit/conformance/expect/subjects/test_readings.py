@@ -103,7 +103,7 @@ def test_what_could_not_be_read_is_not_run() -> None:
 
 def test_nothing_read_is_never_a_confirmation() -> None:
     nothing: dict[str, Fact[str]] = {}
-    with pytest.raises(MissingCapability, match="no value was found that should be Never"):
+    with pytest.raises(MissingCapability, match="no value was found; expected: Never"):
         REQUIRES.that(nothing, "Never", because="x", do="y")
 
 

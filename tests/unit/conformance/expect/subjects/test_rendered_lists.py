@@ -63,7 +63,7 @@ def test_a_rule_that_two_looks_lack_is_named_with_its_policy() -> None:
     with pytest.raises(
         Nonconformance,
         match="observed HNS lacks Allow In tcp local any:80 of NetworkPolicy ns/p, ingress rule 1, "
-        "in two looks 30 s apart",
+        "in two readings 30 s apart",
     ):
         decided((HELD_END,), (HELD_END,), expected=[(ALLOW, END)])
 

@@ -222,7 +222,7 @@ def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limi
 
 
 def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
-    with pytest.raises(ProbeBroken, match="did not report its client"):
+    with pytest.raises(ProbeBroken, match="did not report the client's address"):
         limited(Town(by_service=""), ALONE)
 
 
@@ -319,7 +319,7 @@ def test_without_the_flag_no_node_has_it_and_the_claim_is_not_about_the_cluster(
     plain = nodes(node("new", NEW, dsr=False), node("old", OLD))
     assert plain.without_dsr() == ("new", "old")
     with pytest.raises(
-        NotAboutThisCluster, match=r"with direct server return \(new: stand-in; old: its build"
+        NotAboutThisCluster, match=r"uses direct server return \(new: stand-in; old: its build"
     ):
         plain.with_dsr()
 

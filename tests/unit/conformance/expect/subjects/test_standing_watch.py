@@ -126,7 +126,7 @@ def opens(at: int, seconds: int) -> list[Verdict]:
 def test_what_stays_closed_and_open_is_confirmed_for_its_node() -> None:
     (one,) = watch()
     assert (one.target, one.verdict) == ("linux-1", ClaimVerdict.CONFIRMED)
-    assert one.reason == "nothing concerned them; asked for 60 s"
+    assert one.reason == "nothing concerned them; probed for 60 s"
 
 
 def test_a_denied_path_that_opens_is_told_with_the_node_the_second_and_what_happened_then() -> None:
@@ -247,16 +247,16 @@ def edit(at: float, could: str) -> Edit:
 def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_decides_nothing() -> (
     None
 ):
-    told = r"nor this run's: GlobalNetworkPolicy .* may give open at target \(it came\); affected"
+    told = r"nor by this run: GlobalNetworkPolicy .* may give open at target \(it came\); affected"
     with pytest.raises(EnvironmentBroken, match=told):
         watch(opened=opens(30, 3), foreign=(edit(29, "open at target"),), others=Judges())
     shut = [*[UP] * 20, *[DROPPED] * 40]
     with pytest.raises(EnvironmentBroken, match="may give closed at both"):
         watch(allowed=shut, foreign=(edit(19, "closed at both"),), others=Judges())
-    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
+    own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in was deleted by another user", policies=())
     with pytest.raises(
         EnvironmentBroken,
-        match="nor this run's: NetworkPolicy ns/in went by somebody's doing; affected",
+        match="nor by this run: NetworkPolicy ns/in was deleted by another user; affected",
     ):
         watch(opened=opens(30, 3), foreign=(own,), others=Judges())
     for other in (
@@ -313,9 +313,9 @@ def test_what_is_allowed_and_stays_closed_is_wrong_while_what_no_policy_selects_
     shut = [*[UP] * 30, *[DROPPED] * 30]
     with pytest.raises(Nonconformance, match="policy of node linux-1 closed a path that it allows"):
         watch(allowed=shut)
-    with pytest.raises(ControlBroken, match="nothing got to node linux-1 for 29"):
+    with pytest.raises(ControlBroken, match="nothing reached node linux-1 for 29"):
         watch(allowed=shut, free=shut)
-    with pytest.raises(ControlBroken, match="nothing got to node linux-1 for 29"):
+    with pytest.raises(ControlBroken, match="nothing reached node linux-1 for 29"):
         watch(allowed=shut, free=[UP] * 10)  # nothing was heard of it later
     assert watch(allowed=shut, turns=[turn("drain", 35, 40, kind="cluster")])
 

@@ -71,7 +71,8 @@ def test_the_message_of_a_loss_has_both_ends_on_one_time_line() -> None:
     assert rest == [
         "  path     ns/linux (linux, node linux-1) -> 192.168.0.5:9000/tcp (windows, windows, node windows-1)  stream",
         "  because  policy changes",
-        "  do       test a new connection by hand; Get-HnsEndpoint's ACLs on node windows-1; Felix' log on node "
+        "  do       test a new connection by hand; read the ACLs in Get-HnsEndpoint on node "
+        "windows-1, and Felix' log on node "
         "linux-1 and node windows-1",
         "  both ends on one time line:",
         "  +  0.000 s  client  opened",
@@ -160,7 +161,7 @@ def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> N
     expected.streams.expect = replace(expected.expect, context=context)
     wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
     assert isinstance(wrong, Wavered)
-    assert "nor this run's: GlobalNetworkPolicy company-wide denies ingress of ns/windows" in str(
+    assert "nor by this run: GlobalNetworkPolicy company-wide denies ingress of ns/windows" in str(
         wrong
     )
     opened = LOST.timeline[0][0].at - unix(0.0)

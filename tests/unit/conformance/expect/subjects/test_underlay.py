@@ -23,8 +23,8 @@ NEAR, FAR = "10.0.0.11/24", "10.0.1.12/24"
 @pytest.mark.parametrize(
     ("addresses", "count", "words"),
     [
-        ((NEAR, NEAR), 1, "between nodes of one subnet, over no router: 10.0.0.0/24"),
-        ((NEAR, FAR), 2, "between nodes of 2 subnets, over routers: 10.0.0.0/24, 10.0.1.0/24"),
+        ((NEAR, NEAR), 1, "between nodes of one subnet, without a router: 10.0.0.0/24"),
+        ((NEAR, FAR), 2, "between nodes of 2 subnets, across routers: 10.0.0.0/24, 10.0.1.0/24"),
         ((NEAR, ""), 2, "the nodes' subnets are not known, nor whether a router was crossed"),
     ],
 )

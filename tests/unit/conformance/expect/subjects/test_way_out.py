@@ -45,5 +45,5 @@ def test_silence_is_wrong_and_names_what_translates(answer: Verdict) -> None:
 
 
 def test_without_nat_nothing_asks_for_it() -> None:
-    with pytest.raises(MissingCapability, match="nothing here asks for it"):
+    with pytest.raises(MissingCapability, match="no outgoing NAT is configured"):
         asked(Verdict.TIMED_OUT, natted="False")

@@ -149,7 +149,7 @@ def test_a_difference_says_rule_and_policy() -> None:
 def test_an_order_counts_where_a_packet_meets_it() -> None:
     (moved,) = compare([WEB, BLOCK], [BLOCK, WEB])
     assert moved.misplaced
-    assert str(moved).endswith("of the end of tier default in another place of the list")
+    assert str(moved).endswith("of the end of tier default at another place in the list")
     udp = replace(WEB, action="Block", protocol=17)
     assert compare([WEB, udp, BLOCK], [udp, WEB, BLOCK]) == ()
     allowed = replace(WEB, protocol=17)

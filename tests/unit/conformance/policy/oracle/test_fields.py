@@ -73,7 +73,7 @@ def test_a_field_is_read(read: Callable[[Any, str], object], value: Any, expecte
         (fields.mapping, [], "a mapping is expected"),
         (fields.sequence, {}, "a list is expected"),
         (fields.sequence, "ab", "a list is expected"),
-        (fields.text, 1, "a text is expected"),
+        (fields.text, 1, "a string is expected"),
         (fields.number, True, "a number is expected"),
         (fields.number, "1", "a number is expected"),
         (fields.number, 1e300, "a number is expected"),
