@@ -26,7 +26,7 @@ def test_the_documented_command_turns_strict_affinity_on(
 ) -> None:
     because = "the requirements page has this command; the server tries it and stores nothing"
     do = "run the command by hand, and read the API server's answer"
-    done = "accepted, and strictAffinity is true"
+    done = "accepted, with strictAffinity true in the answer and in the object"
     requires.that(documented_patch.tried(), done, because=because, do=do)
 
 
@@ -49,7 +49,7 @@ def test_a_windows_node_without_pods_has_its_block_already(
         "calico-node claims it when it starts, so that the first pod finds its network's addresses"
     )
     do = "read the log of calico-node on that node from its start, and look at IPAM-1"
-    right = "a block with its reservations, announced"
+    right = "a block with its reserved addresses, and an announced address"
     requires.that(ipam.first_block, right, on=ipam.windows, because=because, do=do)
 
 
@@ -60,14 +60,22 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     pods.ensure_ready("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
-    requires.that(ipam.places, "own block", on=ipam.windows_with_pods, because=because, do=do)
+    requires.that(
+        ipam.places, "in a block of its node", on=ipam.windows_with_pods, because=because, do=do
+    )
 
 
 @verifies("XIPAM-2")
 def test_the_kubelet_stops_before_the_block_is_full(ipam: IpamFacts, requires: Readings) -> None:
     because = "a pod beyond the block's addresses does not start, and the scheduler sends it there again and again"
     do = "set the kubelet's maxPods on the node to its block's size less four"
-    requires.that(ipam.room, "fits", on=ipam.windows, because=because, do=do)
+    requires.that(
+        ipam.room,
+        "no more than its blocks have addresses for",
+        on=ipam.windows,
+        because=because,
+        do=do,
+    )
 
 
 @verifies("BGP-3")
