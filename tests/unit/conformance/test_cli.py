@@ -248,7 +248,7 @@ def test_a_user_that_is_made_over_an_unverified_connection_is_warned_about_it(
     path = lane(tmp_path / "k", "https://10.0.0.1:6443", more)
     assert main(["kubeconfig", f"--kubeconfig={path}"]) == 7
     said = capsys.readouterr()
-    note = "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)"
+    note = "the certificate of https://10.0.0.1:6443 is not verified (insecure-skip-tls-verify)"
     assert said.err == f"note: {note}\nERROR: asked\n"
     assert said.out == ""
 
