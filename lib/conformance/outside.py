@@ -46,4 +46,4 @@ def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
     ]
     for flag in unknown:
         if near := difflib.get_close_matches(flag.partition("=")[0], names, 1, 0.8):
-            raise pytest.UsageError(f"{flag}: no such option; meant {near[0]}?")
+            raise pytest.UsageError(f"{flag}: no such option; did you mean {near[0]}?")

@@ -28,7 +28,7 @@ def test_fewer_workers_than_none_are_refused_before_a_lab_is_started(project: Pr
     [
         (["suites/nope"], 4, "suites/nope: there is no such file or folder"),
         (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
-        (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
+        (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; did you mean --claim?"),
         (["--claim=CONN-1", "-k", "dns"], 5, "no test exists yet for dns: CONN-6"),
         (["--claim=DEMO-2", "-k", "node-to-pod"], 5, "DEMO-2 is not among -k 'node-to-pod'"),
     ],

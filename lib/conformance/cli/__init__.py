@@ -112,7 +112,7 @@ class _Parser(argparse.ArgumentParser):
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1].lower(), words, 1) if given else []
-        hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
+        hint = f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
         if near:  # the suggestion would be lost in the list of all commands
             message = message.partition(" (choose from")[0]
         raise UsageProblem(f"{self.prog}: {message}; {hint}")

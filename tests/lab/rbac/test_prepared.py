@@ -192,7 +192,7 @@ def untouched(lab: RunningLab) -> Callable[[], object]:
         (untouched, ("--namespaces-prefix=team-c",), 7, "namespace team-c-watch does not exist (and 7 more); make them:"),
         (untouched, (OPTION, "-n", "3"), 4, "-n 3: namespaces team-a-... are prepared for 2 workers; run with -n 2"),
         (untouched, ("--namespaces-prefix=Team_A",), 4, "expected lower-case letters, digits and hyphens"),
-        (untouched, ("--namespaces-prefix=calico-demo",), 4, "is what runs call namespaces of their own"),
+        (untouched, ("--namespaces-prefix=calico-demo",), 4, "is reserved for namespaces that runs create"),
         (untouched, (OPTION, "--allow-disruptive"), 4, "--allow-disruptive and --namespaces-prefix contradict"),
     ],
 )  # fmt: skip

@@ -225,8 +225,8 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
 ) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     for arguments, told in (
-        (["shwo", one], "meant show?"),
-        (["show", one, "--format=JSON"], "invalid choice: 'JSON'; meant json?"),
+        (["shwo", one], "did you mean show?"),
+        (["show", one, "--format=JSON"], "invalid choice: 'JSON'; did you mean json?"),
         (["claims", "nonsense"], "no such claim; calico-conformance claims lists all"),
         ([], "the following arguments are required"),
         (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
@@ -389,11 +389,14 @@ def test_the_titles_of_kinds_stand_below_each_other(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["claims", "DEMO-77"], "claims DEMO-77: no such claim; meant DEMO-7 or DEMO-9 or DEMO-8?"),
-        (["kinds", "akx"], "kinds akx: no such kind; meant aks?"),
+        (
+            ["claims", "DEMO-77"],
+            "claims DEMO-77: no such claim; did you mean DEMO-7 or DEMO-9 or DEMO-8?",
+        ),
+        (["kinds", "akx"], "kinds akx: no such kind; did you mean aks?"),
         (
             ["matrx"],
-            "calico-conformance: argument COMMAND: invalid choice: 'matrx'; meant matrix?",
+            "calico-conformance: argument COMMAND: invalid choice: 'matrx'; did you mean matrix?",
         ),
         (
             ["show", "x", "--nonsense"],
