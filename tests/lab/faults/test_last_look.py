@@ -93,5 +93,5 @@ def test_pods_without_an_address_are_noted_from_the_cni_plugins_log_of_their_nod
         )
     assert refused == [
         "last look at logs: the CNI plugin's log, a file on each node, was not read: this run "
-        "executes nothing in pods"
+        "executes no commands in pods"
     ]
