@@ -113,7 +113,8 @@ class Pods:
         if prefix and privileged:
             raise MissingCapability(
                 "host-network pods and HostProcess pods cannot run in prepared namespaces",
-                "run it without --namespaces-prefix, under the role of manifests/rbac/standard.yaml",
+                "run it without --namespaces-prefix, under the role of "
+                "manifests/rbac/standard.yaml",
             )
         security = PRIVILEGED if privileged else BASELINE
         try:
