@@ -31,7 +31,7 @@ def test_the_documented_command_turns_strict_affinity_on(
         "the requirements page documents this command; the API server tries it and stores nothing"
     )
     do = "run the command by hand, and read the API server's reply"
-    done = "accepted, and strictAffinity is true"
+    done = "accepted, with strictAffinity true in the answer and in the object"
     requires.that(documented_patch.tried(), done, because=because, do=do)
 
 
@@ -55,7 +55,7 @@ def test_a_windows_node_without_pods_has_its_block_already(
         "calico-node claims a block when it starts, so that the first pod's network has addresses"
     )
     do = "read the log of calico-node on that node from its start, and check IPAM-1"
-    right = "a block with its reservations, announced"
+    right = "a block with its reserved addresses, and an announced address"
     requires.that(ipam.first_block, right, on=ipam.windows, because=because, do=do)
 
 
@@ -69,7 +69,9 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
         "block"
     )
     do = "delete that pod; if its successor has a borrowed address too, run calicoctl ipam check"
-    requires.that(ipam.places, "own block", on=ipam.windows_with_pods, because=because, do=do)
+    requires.that(
+        ipam.places, "in a block of its node", on=ipam.windows_with_pods, because=because, do=do
+    )
 
 
 @verifies("XIPAM-2")
@@ -79,7 +81,13 @@ def test_the_kubelet_stops_before_the_block_is_full(ipam: IpamFacts, requires: R
         "pods to the node again and again"
     )
     do = "set the kubelet's maxPods on the node to the size of its block minus four"
-    requires.that(ipam.room, "fits", on=ipam.windows, because=because, do=do)
+    requires.that(
+        ipam.room,
+        "no more than its blocks have addresses for",
+        on=ipam.windows,
+        because=because,
+        do=do,
+    )
 
 
 @verifies("BGP-3")

@@ -68,5 +68,5 @@ def test_every_typha_pod_is_ready_on_a_node_of_its_own(
     )
     do = "kubectl describe pods --namespace calico-system --selector k8s-app=calico-typha"
     requires.that(
-        cluster_wide.typha_pods(), "all, each on a node of its own", because=because, do=do
+        cluster_wide.typha_pods(), "all ready, each on its own node", because=because, do=do
     )

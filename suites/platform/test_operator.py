@@ -15,7 +15,10 @@ def test_the_operator_is_given_what_it_demands(operator: OperatorFacts, requires
         "Windows nodes"
     )
     requires.that(
-        operator.demands(), "as demanded", because=because, do=f"add what is missing; {STATUS}"
+        operator.demands(),
+        "as the operator requires",
+        because=because,
+        do=f"add what is missing; {STATUS}",
     )
 
 
@@ -42,7 +45,7 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
         "read the DaemonSet calico-node-windows, and find out who changed it: the operator "
         "reverts changes by others"
     )
-    requires.that(operator.shape(), "as rendered", because=because, do=do)
+    requires.that(operator.shape(), "as the operator renders it", because=because, do=do)
 
 
 @verifies("INST-2")

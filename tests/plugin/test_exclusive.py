@@ -134,7 +134,7 @@ from conformance.plugin import state
 @pytest.fixture(scope="session", autouse=True)
 def looks(pytestconfig):
     def look():
-        raise EnvironmentBroken("pod a is gone, and no other is ready")
+        raise EnvironmentBroken("pod a is gone, and no other pod is ready")
     state.of(pytestconfig).restoration.epoch.register(look)
 
 @verifies("VXLAN-10")
@@ -145,7 +145,7 @@ def test_cluster(looks, number):
     )
     run = project.run()
     assert [test["verdict"] for test in run.report["tests"]] == ["CONFIRMED", "INCONCLUSIVE"]
-    assert "pod a is gone, and no other is ready" in run.claim("VXLAN-10")["reason"]
+    assert "pod a is gone, and no other pod is ready" in run.claim("VXLAN-10")["reason"]
 
 
 def test_work_that_a_test_started_holds_its_turn_open(project: Project) -> None:

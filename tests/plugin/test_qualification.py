@@ -55,7 +55,7 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
     assert "(exit code 6: --require: vxlan not fulfilled)" in run.out
 
 
-UNVERIFIED = "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)"
+UNVERIFIED = "the certificate of https://10.0.0.1:6443 is not verified (insecure-skip-tls-verify)"
 LOOSE = json.dumps({"unverified": UNVERIFIED})
 
 

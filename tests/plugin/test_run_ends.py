@@ -221,7 +221,7 @@ def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(
 def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(
     project: Project, workers: str
 ) -> None:
-    why = "no namespace can be made: 403 Forbidden: the webhook says no"
+    why = "the run cannot create a namespace: 403 Forbidden: the webhook says no"
     ends = (
         f"open('reports/latest/.run/ended', 'w').write({why!r}); "
         "from conformance.errors import EnvironmentBroken; raise EnvironmentBroken('it is refused')"

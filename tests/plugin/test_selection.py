@@ -277,7 +277,7 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--claim", "CONN-99"], "--claim CONN-99: no such claim; meant CONN-"),
+        (["--claim", "CONN-99"], "--claim CONN-99: no such claim; did you mean CONN-"),
         (["--keep"], "use"),
         (["--cluster", "lab", "--kubeconfig", "x"], "contradict"),
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),

@@ -33,9 +33,10 @@ def v3_remedy(away: Mapping[str, str]) -> str:
     server lists but that do not answer."""
     if V3 in away:
         return (
-            "see why its server does not answer: kubectl describe apiservice v3.projectcalico.org"
+            f"find out why the server of {V3} does not answer: "
+            "kubectl describe apiservice v3.projectcalico.org"
         )
-    return "install Calico's API server (operator: apply APIServer default)"
+    return "install Calico's API server (with the operator: create APIServer default)"
 
 
 class CalicoApi:
@@ -58,7 +59,7 @@ class CalicoApi:
         self._context = context
         self._within = answer_within
         if calicoctl is not None and not (calicoctl.is_file() and os.access(calicoctl, os.X_OK)):
-            raise UsageProblem(f"--calicoctl {calicoctl} is no program that can be run")
+            raise UsageProblem(f"--calicoctl {calicoctl} is not an executable file")
         self.direct = kube.discovery.serves(V3, "NetworkPolicy")
 
     @property
@@ -75,7 +76,7 @@ class CalicoApi:
             now = f" now ({away[V3]})" if V3 in away else ""
             raise MissingCapability(
                 f"the cluster does not serve {V3}{now}, so Calico policies cannot be written",
-                f"{v3_remedy(away)}, or give --calicoctl=PATH",
+                f"{v3_remedy(away)}, or set --calicoctl=PATH",
             )
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
@@ -131,7 +132,7 @@ class CalicoApi:
         if done.returncode:
             raise ApiRefused(
                 done.returncode,
-                "calicoctl",
+                "(exit code of calicoctl)",
                 " ".join((done.stderr or done.stdout).split())[:500],
                 change.label,
             )

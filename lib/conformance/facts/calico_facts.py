@@ -90,7 +90,7 @@ class CalicoReading:
             if backend in BACKENDS:
                 where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
                 if BACKENDS[backend] == "bgp" and "vxlan" in map(_pool_mode, self._pools_in_use()):
-                    yield Fact("mixed", f"{where}, while an IPPool has vxlanMode")
+                    yield Fact("mixed", f"{where}, but an IPPool sets vxlanMode")
                 yield Fact(BACKENDS[backend], where)
 
     def _mode_by_installation(self) -> Iterator[Fact[Mode]]:
@@ -133,7 +133,9 @@ class CalicoReading:
             if kind == "etcdv3" or self._variable(daemonset, "ETCD_ENDPOINTS"):
                 return Fact("etcd", f"DATASTORE_TYPE or ETCD_ENDPOINTS of {described(daemonset)}")
         if self._installation is not None:
-            return Fact("kubernetes", "Installation default: the operator supports no other")
+            return Fact(
+                "kubernetes", "Installation default: the operator supports only this datastore"
+            )
         if self._information is not None:
             return Fact(
                 "kubernetes",
@@ -169,7 +171,8 @@ class CalicoReading:
             return None
         return Fact(
             "manual",
-            f"node {node.name} is Calico's (annotation), {described(self._windows)} goes elsewhere",
+            f"node {node.name} has an annotation of Calico, but {described(self._windows)} does "
+            "not select it",
         )
 
     def felix(self, platform: str | None) -> FelixMeant:
@@ -184,8 +187,8 @@ class CalicoReading:
             installation=self._installation,
             blocks=self._blocks,
             platform=platform,
-            networked=f"Calico carries pods (mode {mode.value}, {mode.source}), and has left "
-            "neither an annotation nor a block on the node"
+            networked=f"Calico is the network of pods (mode {mode.value}, {mode.source}), but "
+            "the node has neither an annotation nor a block of Calico"
             if networked and on_kubernetes
             else "",
         )
@@ -234,20 +237,24 @@ class CalicoReading:
         agent, or by an operator whose DaemonSet is missing."""
         if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
-        without = "without a DaemonSet of Calico for Windows nodes"
+        without = "there is no DaemonSet of Calico for Windows nodes"
         if platform == "rke2":
-            return Fact("agent", f"RKE2's agent runs Calico on Windows: platform rke2 {without}")
+            return Fact(
+                "agent", f"RKE2's agent runs Calico on Windows: platform rke2, and {without}"
+            )
         if platform == "aks" and self.mode().value == "policy-only":
             return Fact(
                 "platform",
-                f"AKS starts Calico as services of the node's image: platform aks {without}",
+                f"AKS runs Calico as services of the node image: platform aks, and {without}",
             )
         if annotated := next((node for node in windows if ADDRESS in node.annotations), None):
-            return Fact("manual", f"node {annotated.name} is Calico's (annotation), {without}")
+            return Fact(
+                "manual", f"node {annotated.name} has an annotation of Calico, but {without}"
+            )
         why = self._reading.reason("Installation default", "DaemonSet")
         return Fact(
             None,
-            f"not known: {why}; {without}, and with no annotation of Calico's on Windows nodes",
+            f"not known: {why}; {without}, and no Windows node has an annotation of Calico",
         )
 
     @property
@@ -291,7 +298,7 @@ class CalicoReading:
             return Fact(bool(on), f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})")
         why = self._reading.reason("BGPConfiguration default")
         if why.startswith("there is no "):
-            return Fact(True, "there is no BGPConfiguration default, which means the mesh")
+            return Fact(True, "there is no BGPConfiguration default, so the mesh is on")
         return Fact(None, f"not known: {why}")
 
     def dual_stack(self) -> Fact[bool]:

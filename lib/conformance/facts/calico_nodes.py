@@ -20,7 +20,9 @@ manifests, ``rancher/mirrored-calico-node``, ``rancher/hardened-calico``, ``tige
 ENTERPRISE = re.compile(r"(?:/cnx-node|(?:^|/)tigera/node)(?:-windows)?[:@]")
 """Enterprise's own node images: ``tigera/cnx-node``, from Enterprise 3.22 on ``tigera/node``
 (tigera/docs@f2a2762432b5:calico-enterprise_versioned_docs/version-3.22-2/releases.json)."""
-ENTERPRISE_ONLY = "images and Installation have the version of Enterprise, not of the Calico in it"
+ENTERPRISE_ONLY = (
+    "images and the Installation show the version of Calico Enterprise, not of the Calico inside it"
+)
 EDITIONS = {
     "Calico": "Calico",
     "TigeraSecureEnterprise": "Calico Enterprise",
@@ -87,7 +89,8 @@ def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact
         version = image_version(image)
         if ENTERPRISE.search(image) or (is_enterprise and version):
             return Fact(
-                cluster.value, f"{cluster.source}; image {image} of {where} is Enterprise's"
+                cluster.value,
+                f"{cluster.source}; image {image} of {where} belongs to Calico Enterprise",
             )
         if version:
             return Fact(version, f"image {image} of {where}")
@@ -96,11 +99,11 @@ def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact
         reading.one("operator.tigera.io/v1", "Installation", "default"), "status", "calicoVersion"
     )
     if rendered and workloads(reading).of_the_operator:  # an ImageSet pins images by digest
-        text = f"image {names} names no version"
+        text = f"no image tag names a version: {names}"
         if is_enterprise or not image_version(f"node:{rendered}"):  # a branch: `master`
             return Fact(cluster.value, f"{cluster.source}; {text}")
         return Fact(str(rendered), f"Installation default .status.calicoVersion; {text}")
-    return Fact(None, f"not known: {images[0][1]} has {names}, which names no version")
+    return Fact(None, f"not known: no image tag of {images[0][1]} names a version: {names}")
 
 
 def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:

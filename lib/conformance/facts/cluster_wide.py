@@ -64,8 +64,8 @@ class ClusterWide:
         found = {}
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""
-            found[_name(pod)] = Fact(
-                self._systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}"
+            found[f"operating system under {_name(pod)}"] = Fact(
+                self._systems.get(node, "no node"), f".spec.nodeName {node or '(none)'}"
             )
         return found
 
@@ -80,11 +80,11 @@ class ClusterWide:
             node = pod["spec"].get("nodeName") or "(none)"
             runs = self._systems.get(node) == "windows" and is_ready(pod)
             found[_name(pod)] = Fact(
-                f"runs on {node}" if runs else ELSEWHERE,
-                f"its .spec.nodeName {node}, Ready condition",
+                f"on {node}" if runs else ELSEWHERE,
+                f".spec.nodeName {node}, Ready condition",
             )
         if not found:
-            raise NotAboutThisCluster("it is about clusters with Typha; here: no pod of it")
+            raise NotAboutThisCluster("it is about clusters with Typha; here: no Typha pod")
         return found
 
     def workers(self) -> dict[str, Fact[int]]:
@@ -100,7 +100,7 @@ class ClusterWide:
         """Return the number of Linux workers with a ready calico-node."""
         workers = {node.name for node in self._facts.by_os("linux") if node.worker}
         ready = self._ready(lambda pod: pod["metadata"]["name"].startswith("calico-node-"), workers)
-        source = f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
+        source = f"ready calico-node pods on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
@@ -120,12 +120,12 @@ class ClusterWide:
         found = {}
         for name, workload in sorted(there.items()):
             ready = self._ready(lambda pod, name=name: _is(pod, name), linux)  # type: ignore[misc]
-            source = f"{workload or f'no Deployment {name}'}; its ready pods are on {', '.join(ready) or 'no Linux node'}"
+            source = f"{workload or f'no Deployment {name}'}; ready pods on {', '.join(ready) or 'no Linux node'}"
             found[f"ready pods of {name} on Linux nodes"] = Fact(len(ready), source)
         return found
 
     def typha_pods(self) -> dict[str, Fact[str]]:
-        """Return ``all, each on a node of its own`` if all desired pods of Typha are ready on
+        """Return ``all ready, each on its own node`` if all desired pods of Typha are ready on
         different nodes, else their count and nodes."""
         found = {}
         for obj in self._listed("apps/v1", "Deployment", "calico-system"):
@@ -135,7 +135,7 @@ class ClusterWide:
                 right = len(nodes) == len(set(nodes)) == wanted
                 text = f"{len(nodes)} of {wanted} ready, on {', '.join(nodes) or 'no node'}"
                 found["pods of Typha"] = Fact(
-                    "all, each on a node of its own" if right else text, text
+                    "all ready, each on its own node" if right else text, text
                 )
         return found
 

@@ -31,12 +31,12 @@ class CniPlugins:
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni
         if not cni.known or cni.source.startswith(ON_NODE):
-            return {name: Announced(None, f"only the file itself shows the network: {cni.source}")}
+            return {name: Announced(None, f"no other source names the plugin: {cni.source}")}
         wanted = {plugin for plugin, known in CNIS.items() if known == cni.value} or {
             str(cni.value)
         }
         found = cni_config.on_node(self.hosts.cni_configuration(node)).plugin
-        shown = found or "no plugin, or several files that differ"
+        shown = found or "no plugin, or several files with different plugins"
         text = " or ".join(sorted(map(str, wanted)))
         source = f"{ON_NODE}; the network is {cni.value}: {cni.source}"
         return {name: Announced(MEANT if found in wanted else shown, source, wanted=text)}

@@ -40,26 +40,27 @@ class CniTokens:
         if not ends:
             return Fact(
                 None,
-                "no token with an expiry time is in a kubeconfig of Calico's CNI plugin on "
-                f"node {node}",
+                f"no kubeconfig of Calico's CNI plugin on node {node} has a token with an expiry time",
             )
-        text = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
+        text = f"token of the CNI plugin on node {node} expires at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= self.now:
-            return Fact(True, f"{text}, which is over")
+            return Fact(True, f"{text}, which is in the past")
         begun = max(
             (began for pod in calico_pods(self.kube, [node]) for began in _began(pod)),
             default=None,
         )
         if begun is None or self.now - begun < LIFE:
-            since = f"runs since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "is not seen to run"
+            since = f"has run since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "does not run"
             yet = f"{NotObservable.BEGINS} yet: " if begun else ""
             return Fact(
                 None,
-                f"{yet}{text}, and calico-node there {since}: shorter than the 24 h that a token lives",
+                f"{yet}{text}, but calico-node there {since}; only a run of more than 24 h, "
+                "the lifetime of a token, shows that tokens are renewed",
             )
         return Fact(
             False,
-            f"{text}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed",
+            f"{text}, and calico-node there has run since {begun:%Y-%m-%dT%H:%M:%SZ}: "
+            "the token was renewed",
         )
 
 

@@ -141,7 +141,7 @@ def node_facts(node: Obj) -> NodeFacts:
         else (),
         update=windows_update(kernel, labels, annotations)
         if windows
-        else Fact(None, "not asked: no Windows node"),
+        else Fact(None, "not read: the node does not run Windows"),
     )
 
 
@@ -182,10 +182,10 @@ def kube_proxy_pods(reading: Reading, nodes: Sequence[NodeFacts]) -> Fact[bool]:
     if why := reading.why.get("Pod"):
         return Fact(None, f"not known: {why}")
     without = [node.name for node in nodes if node.os == "windows" and node.name not in having]
-    text = f"none on Windows node {', '.join(without)}" if without else "on every Windows node"
+    text = f"no pod on Windows node {', '.join(without)}" if without else "on every Windows node"
     return Fact(
         not without,
-        f"pods of kube-system labelled k8s-app={' or '.join(KUBE_PROXY_ON_WINDOWS)}: {text}",
+        f"pods in kube-system with label k8s-app={' or '.join(KUBE_PROXY_ON_WINDOWS)}: {text}",
     )
 
 
@@ -202,7 +202,8 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
         if found:
             return Fact(
                 found[1] or "iptables",
-                f"ConfigMap kube-system/{name} mode" + ("" if found[1] else " (empty: iptables)"),
+                f"ConfigMap kube-system/{name} mode"
+                + ("" if found[1] else " (empty, which means iptables)"),
             )
     for container in all_containers(
         reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")

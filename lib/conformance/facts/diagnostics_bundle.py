@@ -87,7 +87,7 @@ def _guarded(read: Callable[[], str]) -> str:
     try:
         return read() or "(empty)"
     except SuiteError as error:
-        return f"(not readable: {error})"
+        return f"(could not be read: {error})"
 
 
 def _events(kube: Kube, namespace: str) -> str:
@@ -134,6 +134,6 @@ def _ask(
                 else f"(exit {result.exit_code}) {result.output}"
             )
         except SuiteError as error:
-            text = f"(not readable: {error})"
+            text = f"(could not be read: {error})"
         texts.append(f"# {' '.join(argv)}\n{text}")
     return "\n".join(texts)

@@ -15,8 +15,10 @@ from conformance.model.facts import Fact
 
 PATCH = {"spec": {"strictAffinity": True}}
 CONFIGURATION = ObjectRef(api_version=V3, kind="IPAMConfiguration", name="default")
-COMMAND = "kubectl patch ipamconfigurations default --type=merge (strictAffinity true onto true)"
-DONE = "accepted, and strictAffinity is true"
+COMMAND = (
+    "kubectl patch ipamconfigurations default --type=merge (strictAffinity true, as it already is)"
+)
+DONE = "accepted, with strictAffinity true in the answer and in the object"
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class DocumentedPatch:
         cluster."""
         if not self._is_on():
             raise MissingCapability(
-                "strict affinity is off, so that a trial of the patch would change it",
-                "see IPAM-1; set it to true, then run again",
+                "strict affinity is off, so trying the patch would turn it on",
+                "see IPAM-1; set strictAffinity to true, then run again",
             )
         try:
             found = self.changes.tried_patch(CONFIGURATION, PATCH)
@@ -42,11 +44,15 @@ class DocumentedPatch:
             if refusal.forbidden:
                 raise MissingCapability(
                     f"the run's user may not patch IPAMConfiguration default: {refusal.message}",
-                    "allow patch of ipamconfigurations.projectcalico.org to it",
+                    "give the run the right to patch ipamconfigurations.projectcalico.org",
                 ) from refusal
             return {COMMAND: Fact(f"refused: {refusal.message}", "the API server, dryRun=All")}
         value = value_at(found, "spec", "strictAffinity")
-        result = DONE if value is True and self._is_on() else f"strictAffinity is {value}"
+        result = (
+            DONE
+            if value is True and self._is_on()
+            else f"accepted, with strictAffinity {value} in the answer"
+        )
         return {COMMAND: Fact(result, "the API server, dryRun=All, then the object itself")}
 
     def _is_on(self) -> bool:

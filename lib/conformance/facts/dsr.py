@@ -114,7 +114,7 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
 
 def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
     if pod is None:
-        return Fact(None, f"not known: no pod {PREFIX}* of {NAMESPACE} is on the node")
+        return Fact(None, f"not known: no pod {PREFIX}* of namespace {NAMESPACE} is on the node")
     name = f"{NAMESPACE}/{pod['metadata']['name']}"
     unread = ""
     for container in pod["spec"]["containers"]:
@@ -134,6 +134,6 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
     silent = (
         "its arguments do not name --enable-dsr"
         if unread
-        else "log and arguments do not name --enable-dsr"
+        else "neither its log nor its arguments name --enable-dsr"
     )
     return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")

@@ -22,7 +22,7 @@ from conformance.model.facts import Fact, NodeFacts
 WITHOUT = {
     "gke": "GKE runs no Calico on Windows nodes",
     "rke1": "RKE1 runs no Calico on Windows nodes",
-    "k3s": "k3s brings no Calico to Windows nodes",
+    "k3s": "k3s installs no Calico on Windows nodes",
 }
 """Platforms whose Windows nodes have no Calico, unless an administrator installed it by hand."""
 TRACES = (ADDRESS, TUNNEL)
@@ -85,16 +85,16 @@ class FelixMeant:
     def on(self, node: NodeFacts) -> Fact[bool]:
         """Return whether Felix should run on a Windows node."""
         if pod := self.pods.get(node.name):
-            return Fact(True, f"pod {pod} is there")
+            return Fact(True, f"pod {pod} is on the node")
         if selects(self.found.windows, node):
-            return Fact(True, f"{described(self.found.windows)} selects it")
+            return Fact(True, f"{described(self.found.windows)} selects the node")
         if nothing := self._nothing_runs():
             return Fact(False, nothing)
         asked = value_at(self.installation, "spec", "calicoNetwork", "windowsDataplane")
         if asked == "HNS" and self.found.windows is None:
             return Fact(True, "Installation default .spec.calicoNetwork.windowsDataplane HNS")
         if trace := self._trace(node):
-            return Fact(None, f"not known: {trace}, and no DaemonSet selects it")
+            return Fact(None, f"not known: {trace}, but no DaemonSet selects the node")
         return self._without_trace()
 
     def _nothing_runs(self) -> str:
@@ -103,7 +103,7 @@ class FelixMeant:
         Empty if a part runs, or if it is not known whether a part runs.
         """
         there = self.found.linux or self.found.windows or self.pods or self.unread
-        return "" if there else "no DaemonSet and no pod of calico-node is in the cluster"
+        return "" if there else "the cluster has neither a DaemonSet nor a pod of calico-node"
 
     def _trace(self, node: NodeFacts) -> str:
         """Return the annotation or block that Calico has left on a node; empty if there is
@@ -114,12 +114,12 @@ class FelixMeant:
 
     def _without_trace(self) -> Fact[bool]:
         if self.found.windows is not None:
-            return Fact(False, f"{described(self.found.windows)} goes elsewhere")
+            return Fact(False, f"{described(self.found.windows)} does not select the node")
         if self.platform in WITHOUT:
             return Fact(False, WITHOUT[self.platform])
         if self.networked and not self.unread and self.platform != "rke2":
             return Fact(False, self.networked)
-        return Fact(None, f"not known: {self.unread or 'nothing in the API says it'}")
+        return Fact(None, f"not known: {self.unread or 'nothing in the API shows it'}")
 
 
 LOOKED_FOR = (

@@ -99,18 +99,18 @@ class FelixSettings:
 
     def on(self, field: str, node: NodeFacts) -> Fact[str]:
         """Return the value of a field on a node; unknown if nothing sets it."""
-        return self._ruling(field, node) or next(iter(self._in_default(field).values()))
+        return self._override(field, node) or next(iter(self._in_default(field).values()))
 
     def everywhere(self, field: str, nodes: Iterable[NodeFacts]) -> dict[str, Fact[str]]:
         """Return all values of a field on these nodes, by their sources; unknown if nothing sets
         it. A source that has no effect on any of these nodes does not count: the FelixConfiguration
         of a deleted node, or a value that the environment overrides.
         """
-        ruling = [self._ruling(field, node) for node in nodes]
-        found = {fact.source: fact for fact in ruling if fact}
-        return found if all(ruling) else found | self._in_default(field)
+        overrides_on = [self._override(field, node) for node in nodes]
+        found = {fact.source: fact for fact in overrides_on if fact}
+        return found if all(overrides_on) else found | self._in_default(field)
 
-    def _ruling(self, field: str, node: NodeFacts) -> Fact[str] | None:
+    def _override(self, field: str, node: NodeFacts) -> Fact[str] | None:
         """Return the setting that overrides FelixConfiguration default on a node; None if there is
         none."""
         places = (self.overriding.get(name, {}) for name in (node.os, f"{OF_NODE}{node.name}"))

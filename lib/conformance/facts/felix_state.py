@@ -142,6 +142,6 @@ def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:
     try:
         text = kube.logs(meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES)
     except SuiteError as error:
-        return [f"its log is not readable: {first_line(error)[:SHOWN]}"]
+        return [f"its log could not be read: {first_line(error)[:SHOWN]}"]
     worth = [line for line in text.splitlines() if WORTH_TELLING.search(line)]
-    return [f"said: {worth[-1].strip()[:SHOWN]}"] if worth else []
+    return [f"logged: {worth[-1].strip()[:SHOWN]}"] if worth else []

@@ -15,7 +15,7 @@ from conformance.kube.client import Obj
 from conformance.model.counted import counted
 from conformance.model.facts import Fact, NodeFacts
 
-WHOLE = "a block with its reservations, announced"
+WHOLE = "a block with its reserved addresses, and an announced address"
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
@@ -55,7 +55,7 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
         if affinity["spec"].get("node") == node.name and confirmed(affinity["spec"])
     ]
     found = _lacking(node, [block for block in blocks if block["spec"]["cidr"] in claimed])
-    source = f"BlockAffinities, IPAMBlocks and annotations while it had no pod: {', '.join(claimed) or 'nothing'}"
+    source = f"BlockAffinities, IPAMBlocks and annotations while the node had no pod: {', '.join(claimed) or 'nothing'}"
     return Fact(", ".join(found) or WHOLE, source)
 
 
@@ -65,7 +65,7 @@ def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
     there = [block["spec"] for block in blocks if affine(block) == node.name]
     lacks = {
         "no block": not there,
-        "a block without its reservations": any(
+        "a block without its reserved addresses": any(
             reservations(spec) != RESERVATION for spec in there
         ),
         f"no annotation {ADDRESS}": ADDRESS not in node.annotations,

@@ -22,9 +22,9 @@ RESERVED = "windows-reserved-ipam-handle"
 (libcalico-go/lib/ipam)."""
 RESERVATION = ["first", "second", "third", "last"]
 NOT_RESERVED = "not reserved"
-OWN_BLOCK = "own block"
+OWN_BLOCK = "in a block of its node"
 IN_A_BLOCK = "in a block"
-FITS = "fits"
+FITS = "no more than its blocks have addresses for"
 Network = ipaddress.IPv4Network
 
 
@@ -70,7 +70,7 @@ class IpamFacts:
         """
         claimed, source = self._claimed(node)
         others = {
-            affinity["spec"]["cidr"]: f"which node {affinity['spec']['node']} has too"
+            affinity["spec"]["cidr"]: f"which node {affinity['spec']['node']} also has"
             for affinity in self.calico.listed("BlockAffinity")[0]
             if confirmed(affinity["spec"]) and affinity["spec"]["node"] != node
         }
@@ -85,7 +85,9 @@ class IpamFacts:
     def first_block(self, node: str) -> dict[str, Fact[str]]:
         """Return the block that a node had when the run began, if the node had no pods then."""
         return {
-            f"node {node} without pods": one.first_block for one in self.windows if one.name == node
+            f"block of node {node} before its first pod": one.first_block
+            for one in self.windows
+            if one.name == node
         }
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
@@ -93,7 +95,7 @@ class IpamFacts:
         ``last``, or a number."""
         found, source = self._blocks(node)
         return {
-            f"reserved in block {block['spec']['cidr']} of node {node}": Fact(
+            f"reserved addresses in block {block['spec']['cidr']} of node {node}": Fact(
                 reservations(block["spec"]),
                 f"IPAMBlock {block['spec']['cidr']} .spec.allocations; {source}",
             )
@@ -101,11 +103,11 @@ class IpamFacts:
         }
 
     def places(self, node: str) -> dict[str, Fact[str]]:
-        """Map every pod of a node to ``own block`` if its address lies in a block of the node, else
-        to the address."""
+        """Map every pod of a node to ``in a block of its node`` if its address lies in a block of
+        the node, else to the address."""
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
-        listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
+        listed = ", ".join(map(str, cidrs)) or "the blocks of its node, which has none"
         return self._of_pods(
             node,
             source,
@@ -132,17 +134,17 @@ class IpamFacts:
         )
 
     def room(self, node: str) -> dict[str, Fact[str]]:
-        """Return ``fits`` if the node's blocks have enough addresses for the kubelet's limit of
-        pods, else both numbers."""
+        """Return :data:`FITS` if the node's blocks have enough addresses for the kubelet's limit
+        of pods, else both numbers."""
         pods = value_at(self.calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
             return {}
         value = (
-            FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
+            FITS if int(pods) <= sum(left) else f"{pods}, but its blocks have {sum(left)} addresses"
         )
         return {
-            f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")
+            f"pods that node {node} accepts": Fact(value, ".status.allocatable.pods; IPAMBlocks")
         }
 
     def own_block(self, node: str) -> OwnBlock:
@@ -151,7 +153,8 @@ class IpamFacts:
         blocks, source = self._blocks(node)
         if len(blocks) != 1:
             raise MissingCapability(
-                f"node {node} has {counted(len(blocks), 'block')} ({source})", "see IPAM-6"
+                f"node {node} has {counted(len(blocks), 'block')}, expected 1 ({source})",
+                "see IPAM-6",
             )
         spec = blocks[0]["spec"]
         held = sum(index is not None for index in spec["allocations"]) - len(reservations(spec))
@@ -184,7 +187,7 @@ class IpamFacts:
         """
         blocks, source = self._blocks(node)
         kept = {
-            address: f"{which} of block {cidr}"
+            address: f"{which} address of block {cidr}"
             for cidr in (Network(block["spec"]["cidr"]) for block in blocks)
             for address, which in (
                 (cidr[0], "first"),
@@ -197,7 +200,7 @@ class IpamFacts:
 
         def taken(pod: Obj, address: ipaddress.IPv4Address) -> str:
             by = [
-                f"kept back by IPReservation {name}"
+                f"reserved by IPReservation {name}"
                 for name, cidr, since in reserving
                 if address in cidr and since < _made(pod)
             ]
@@ -218,7 +221,7 @@ class IpamFacts:
             if (kept := reservations(block["spec"]))
         ]
         source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
-        return {"Windows' reservations in other blocks": Fact(found, source)}
+        return {"Windows reservations in blocks of other nodes": Fact(found, source)}
 
     def _of_pods(
         self, node: str, source: str, value: Callable[[Obj, ipaddress.IPv4Address], str]
@@ -226,7 +229,7 @@ class IpamFacts:
         """Return a fact about the address of every pod of a node."""
         return {
             f"address of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
-                value(pod, address), f"its address {address}; {source}"
+                value(pod, address), f"address {address}; {source}"
             )
             for pod, address in self.calico.pods(node)
         }
@@ -248,7 +251,7 @@ class IpamFacts:
                 of_another = (
                     ""
                     if owners.get(cidr) == node
-                    else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
+                    else f"whose IPAMBlock belongs to {owners.get(cidr) or 'no node'}"
                 )
                 found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"

@@ -84,7 +84,7 @@ class _Log:
         """Return the program and node that the log belongs to."""
         if self.felix:
             return f"the CNI plugin's log on {self.node}"
-        return f"{self.container} of {self.namespace}/{self.pod} on {self.node}"
+        return f"the log of {self.container} in {self.namespace}/{self.pod} on {self.node}"
 
     @property
     def command(self) -> str:
@@ -108,8 +108,8 @@ def last_look(
     end = time.monotonic() + SECONDS
     if cni_log is None:
         unread.append(
-            "the CNI plugin's log, a file of each node, is not read: "
-            "this run executes nothing in pods"
+            "the CNI plugin's log, a file on each node, was not read: "
+            "this run executes no commands in pods"
         )
         logs = [log for log in logs if log.felix is None]
 
@@ -139,13 +139,17 @@ def last_look(
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="last-look") as pool:
         texts = list(zip(logs, pool.map(read, logs[:LOGS]), strict=False))
     found = sorted(chain.from_iterable(_found(log, text) for log, text in texts))
-    more = [f"errors in {len(found) - NOTES} more logs"] if len(found) > NOTES else []
+    more = [f"errors in {counted(len(found) - NOTES, 'more log')}"] if len(found) > NOTES else []
     refused = by_key((_why(text), log) for log, text in texts if isinstance(text, SuiteError))
     unread += [
         f"{counted(len(several), 'log')} not read: {why}" for why, several in refused.items()
     ]
     left = len(logs) - sum(text is not None for _, text in texts)
-    unread += [f"{counted(left, 'log')} not read: {LOGS} logs or {SECONDS:.0f} s"] if left else []
+    unread += (
+        [f"{counted(left, 'log')} not read: the limit is {LOGS} logs and {SECONDS:.0f} s"]
+        if left
+        else []
+    )
     return [
         f"last look at logs: {note}"
         for note in [*(note for _, note in found[:NOTES]), *more, *unread]
@@ -175,8 +179,8 @@ def _pods(kube: Kube, nodes: Collection[str]) -> tuple[list[Obj], list[str]]:
     }
     if lack := sorted(set(nodes) - with_felix) if not unread else []:
         unread.append(
-            f"Felix runs in no pod on {', '.join(lack)}: "
-            "its log and the CNI plugin's there are not read"
+            f"Felix does not run in a pod on {', '.join(lack)}: "
+            "neither its log nor the CNI plugin's log was read there"
         )
     return found, unread
 

@@ -160,7 +160,7 @@ class NodeReadings:
             text, error = _ask(lambda: hosts.file(node, path))
             if error:
                 return Fact(None, f"{where}; {path} could not be read: {first_line(error)}")
-            unset = "" if dsr.set_in(text or "") is not None else " is not set: off"
+            unset = "" if dsr.set_in(text or "") is not None else " is not set, which means off"
             return Fact(bool(dsr.set_in(text or "")), f"{where}; enableDSR in {path}{unset}")
         if (value := dsr.enabled_in(lines[0])) is not None:
             return Fact(value, where)
@@ -174,9 +174,9 @@ class NodeReadings:
         self._read_plane(own, hosts)
         self._read_updates(own, hosts)
         differences, error = _ask(lambda: hosts.differences(node))
-        source = _unread(error) if error else "a look into the node"
+        source = _unread(error) if error else "the node itself"
         self._learn("differences", node, Fact(differences, source))
-        return Fact(True, f"a look into node {node}")
+        return Fact(True, f"node {node} itself")
 
     def _read_calico(self, node: str, hosts: Hosts, facts: Facts) -> None:
         program, error = _ask(lambda: hosts.calico_program(node))
@@ -200,7 +200,7 @@ class NodeReadings:
             return
         there, error = _ask(lambda: bool(path or hosts.service(node, SERVICE)))
         if there:
-            text = f"{path} runs there" if path else f"service {SERVICE} is installed there"
+            text = f"{path} runs on it" if path else f"service {SERVICE} is installed on it"
             self._learn("felix", node, Fact(True, text))
         elif not error and not {*TRACES} & own.annotations.keys():
             text = f"no process of calico-node.exe and no service {SERVICE} is on node {node}"
@@ -260,7 +260,7 @@ def source_vip(node: str, hosts: Hosts) -> Fact[str]:
 
     found, error = _ask(read)
     line, vip = found or ("", "")
-    text = _unread(error) if error else _cut(line) or "it does not run"
+    text = _unread(error) if error else _cut(line) or "the program does not run"
     return Fact(vip or None, f"{COMMAND_LINE} on node {node}: {text}")
 
 
@@ -279,7 +279,7 @@ def _ask(ask: Callable[[], T]) -> tuple[T | None, SuiteError | None]:
 
 
 def _unread(error: SuiteError) -> str:
-    return f"the node could not be asked: {first_line(error)[:200]}"
+    return f"the node could not be read: {first_line(error)[:200]}"
 
 
 def _found(value: str | None, where: str, before: Fact[Any], error: SuiteError | None) -> Fact[Any]:

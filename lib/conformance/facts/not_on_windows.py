@@ -37,16 +37,18 @@ class NotOnWindows:
         if ruling:  # Felix' environment overrides every FelixConfiguration
             enabled = [is_on(ruling.value)]
         if not any(enabled):
-            raise NotObservable(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
+            raise NotObservable(
+                f"no FelixConfiguration ({api}) enables WireGuard", "enable WireGuard"
+            )
         said = self.calico.annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self.calico.facts.by_os("linux")):
             raise MissingCapability(
-                f"WireGuard is enabled, and no Linux node has a key ({KEY})",
-                "find out why Linux nodes have no key first",
+                f"WireGuard is enabled, but no Linux node has a key (annotation {KEY})",
+                "find out first why Linux nodes have no key",
             )
         return {
             f"WireGuard key of node {node}": Fact(
-                said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}"
+                said.get(node, {}).get(KEY, NONE), f"annotation {KEY} of the node"
             )
         }
 
@@ -55,7 +57,8 @@ class NotOnWindows:
         found = self.calico.facts.kube_proxy_mode
         if found.value != "ebpf":
             raise NotObservable(
-                f"Linux nodes run no eBPF ({found.source})", "set linuxDataplane to BPF"
+                f"Linux nodes do not run the eBPF data plane ({found.source})",
+                "set linuxDataplane to BPF",
             )
         return {"the data plane of Linux nodes": Fact("eBPF", found.source)}
 
@@ -70,10 +73,10 @@ class NotOnWindows:
             pod for one in self.calico.facts.by_os("linux") for pod in by_node.get(one.name, ())
         ]
         if not any(map(_six, linux)):
-            raise NotObservable("no Linux pod has an address of IPv6", "give the cluster both")
+            raise NotObservable("no Linux pod has an IPv6 address", "make the cluster dual-stack")
         found = {
-            f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
-                ", ".join(_six(pod)) or NONE, "its .status.podIPs"
+            f"IPv6 addresses of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
+                ", ".join(_six(pod)) or NONE, ".status.podIPs of the pod"
             )
             for pod in by_node.get(node, ())
             if value_at(pod, "status", "podIP")
@@ -81,7 +84,9 @@ class NotOnWindows:
         own = self.calico.annotations().get(node, {})
         text = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
         return found | {
-            f"IPv6 of node {node}": Fact(text or NONE, f"its annotations {', '.join(OF_IPV6)}")
+            f"IPv6 addresses of node {node}": Fact(
+                text or NONE, f"annotations {', '.join(OF_IPV6)} of the node"
+            )
         }
 
 

@@ -82,11 +82,11 @@ class CalicoObjects:
                 else None
             )
             source = (
-                f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
+                f".status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
             )
             if node.windows_build and not calico.known:
                 raise MissingCapability(
-                    f"Calico's version on node {node.name} is not known, and it decides which "
+                    f"Calico's version on node {node.name} is not known, but it decides which "
                     f"builds are listed: {calico.source}",
                     VERSION_REMEDY,
                 )
@@ -106,7 +106,7 @@ class CalicoObjects:
         """Return the container runtime of every Windows node: ``containerd://1.7.24``."""
         return {
             f"container runtime of node {node.name}": Fact(
-                node.container_runtime or None, "its .status.nodeInfo.containerRuntimeVersion"
+                node.container_runtime or None, ".status.nodeInfo.containerRuntimeVersion"
             )
             for node in self.facts.by_os("windows")
         }
@@ -123,9 +123,7 @@ class CalicoObjects:
         """
         pools, api = self.listed("IPPool")
         return {
-            f"IPPool {pool['metadata']['name']}": Fact(
-                pool["spec"]["cidr"], f"its .spec.cidr ({api})"
-            )
+            f"IPPool {pool['metadata']['name']}": Fact(pool["spec"]["cidr"], f".spec.cidr ({api})")
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
             if "Workload" in (pool["spec"].get("allowedUses") or ["Workload"])
@@ -139,7 +137,9 @@ class CalicoObjects:
         label = "kubernetes.io/service-name=kubernetes"
         kind = ("discovery.k8s.io/v1", "EndpointSlice", "default")
         slices = required(
-            "EndpointSlice kubernetes", "list them", lambda: self.kube.objects(*kind, labels=label)
+            "EndpointSlices of Service default/kubernetes",
+            "list them",
+            lambda: self.kube.objects(*kind, labels=label),
         )
         pools = [ipaddress.ip_network(fact.value or "") for fact in self.pool_cidrs().values()]
         found = [
@@ -161,7 +161,7 @@ class CalicoObjects:
             raise MissingCapability(
                 "no address of the API server outside the IP pools is known "
                 "(EndpointSlice of Service default/kubernetes)",
-                "name a host beyond the cluster: --external-target",
+                "name a host outside the cluster: --external-target",
             )
         return found
 
@@ -233,7 +233,7 @@ class CalicoObjects:
             return {
                 "BGP": Fact(str(value), where)
                 if value
-                else Fact("Enabled", f"{where} is not set, which enables it")
+                else Fact("Enabled", f"{where} is not set, which enables BGP")
             }
         config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
         if backend := value_at(config, "data", "calico_backend"):
@@ -257,7 +257,11 @@ class CalicoObjects:
         felix, api = self.default("FelixConfiguration")
         value = value_at(felix, "spec", "natOutgoingExclusions") if felix else None
         where = f"FelixConfiguration default .spec.natOutgoingExclusions ({api})"
-        return Fact(str(value), where) if value else Fact(IP_POOLS_ONLY, f"the default: no {where}")
+        return (
+            Fact(str(value), where)
+            if value
+            else Fact(IP_POOLS_ONLY, f"{where} is not set, so the default applies")
+        )
 
     def mtu(self) -> Fact[int]:
         """Return the MTU that is configured for pods. It is unknown if none is configured, so that
@@ -332,7 +336,7 @@ class CalicoObjects:
         found = workloads(reading)
         if found.windows is None or found.linux is None:
             raise NotAboutThisCluster(
-                "it is about DaemonSets of Calico on both systems; here: not on both"
+                "it is about Calico DaemonSets for both Linux and Windows; here: not both exist"
             )
         linux, windows = (
             variable(reading, one, "DATASTORE_TYPE") for one in (found.linux, found.windows)
@@ -425,7 +429,7 @@ class CalicoObjects:
                 ), api
         raise MissingCapability(
             f"the cluster serves {kind} neither by {V3} nor by {CRD}",
-            "Calico's objects are in another datastore",
+            "look for Calico's objects in another datastore: see DATASTORE_TYPE of calico-node",
         )
 
     def default(self, kind: str) -> tuple[Obj | None, str]:
@@ -444,7 +448,7 @@ class CalicoObjects:
         pools, api = self.listed("IPPool")
         return {
             f"IPPool {pool['metadata']['name']}": Fact(
-                value(pool["spec"]), f"its .spec.{field} ({api})"
+                value(pool["spec"]), f".spec.{field} ({api})"
             )
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]

@@ -16,8 +16,8 @@ from conformance.model.facts import Fact
 
 WINDOWS = "calico-windows"
 ENDPOINT = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-DEMANDED = "as demanded"
-RENDERED = "as rendered"
+DEMANDED = "as the operator requires"
+RENDERED = "as the operator renders it"
 NOTHING = "nothing"
 
 
@@ -31,7 +31,7 @@ class OperatorFacts:
 
     def demands(self) -> dict[str, Fact[str]]:
         """Return each setting that the operator requires before it installs Calico on Windows
-        nodes: ``as demanded``, or the present value."""
+        nodes: ``as the operator requires``, or the present value."""
         spec = self._installation()["spec"]
         absent = self._absent_endpoint()
         found = {
@@ -90,7 +90,7 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """Return the fields of the DaemonSet on Windows: ``as rendered`` by the operator, or the
+        """Return the fields of the DaemonSet on Windows: ``as the operator renders it``, or the
         difference. Additional containers do not count."""
         daemons = workloads(self._reading).windows
         if daemons is None:
@@ -115,7 +115,7 @@ class OperatorFacts:
         where = f"{described(daemons)}; mode {self._facts.mode.value}, CNI {self._facts.cni.value}"
         return {
             name: Fact(
-                RENDERED if is_there == right else f"{is_there}, in place of {right}".lower(), where
+                RENDERED if is_there == right else f"{is_there} instead of {right}".lower(), where
             )
             for name, (is_there, right) in observed.items()
         }
@@ -139,14 +139,15 @@ class OperatorFacts:
         found = self._reading.one("operator.tigera.io/v1", "Installation", "default")
         if found is None:
             raise NotAboutThisCluster(
-                f"it is about Calico's operator; here: {self._reading.reason('Installation default')}"
+                "it is about clusters with Calico's operator; here: "
+                f"{self._reading.reason('Installation default')}"
             )
         return found
 
 
 def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:
-    """Map each IPv4 pool to ``as demanded`` if the operator accepts its encapsulation, else to the
-    encapsulation."""
+    """Map each IPv4 pool to ``as the operator requires`` if the operator accepts the pool's
+    encapsulation, else to the encapsulation."""
     found = {}
     for pool in pools:
         if ":" not in str(pool.get("cidr")):

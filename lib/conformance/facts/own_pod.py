@@ -30,7 +30,7 @@ def own_pod(kube: Kube, facts: Facts, environ: Mapping[str, str]) -> OwnPod:
     try:
         overlay = "" if address in hosts else _overlay(kube, address)
     except SuiteError as error:
-        overlay = f"it could not be read: {first_line(error)}"
+        overlay = f"the pod's path could not be read: {first_line(error)}"
     return OwnPod(node=node, overlay=overlay)
 
 
@@ -47,7 +47,7 @@ def _overlay(kube: Kube, address: str) -> str:
     pools = kube.objects(api, "IPPool") if api else []
     own = _pool_of(address, pools)
     if own is None:
-        return f"the pod's address {address} is neither a node's nor of an IP pool"
+        return f"the pod's address {address} is neither a node address nor in an IP pool"
     slices = kube.objects(
         "discovery.k8s.io/v1",
         "EndpointSlice",
@@ -61,9 +61,9 @@ def _overlay(kube: Kube, address: str) -> str:
     for end in (*endpoints, server):
         pool = _pool_of(end, pools)
         if not _parsed(end):
-            return f"the API server is named {end}, and the cluster's DNS resolves names"
+            return f"the API server is addressed by name ({end}), which the cluster's DNS resolves"
         if pool:
-            return f"the API server's address {end} is of IP pool {pool['metadata']['name']}"
+            return f"the API server's address {end} is in IP pool {pool['metadata']['name']}"
     if not value_at(own, "spec", "natOutgoing"):
         name = own["metadata"]["name"]
         return f"answers go to the pod's own address (IP pool {name} has no natOutgoing)"

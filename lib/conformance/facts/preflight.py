@@ -21,7 +21,8 @@ from conformance.model.facts import Facts, NodeFacts
 
 OPENSHIFT = (
     "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, which listen on port 80 and "
-    "use the node's network, and no bindings for them are shipped: pods that do not start say nothing about Calico"
+    "use the node's network, and the suite ships no bindings for them; "
+    "pods that do not start prove nothing about Calico"
 )
 
 
@@ -61,7 +62,7 @@ def preflight(
 def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
     """Return a reason for each right that the user needs and lacks."""
     return [
-        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}"
+        f"{kube.access.user} may not {right.label}, which is needed to {right.needed_for}"
         for right in missing(kube, rights)
     ]
 
@@ -76,9 +77,9 @@ def _no_felix(nodes: Sequence[NodeFacts]) -> str:
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     return (
-        f"no Windows node is meant to run Calico, so there is nothing to judge ({text}); looked "
-        f"for {LOOKED_FOR}; if Calico runs there as a service nevertheless, name its version: "
-        "--windows-calico-version VERSION"
+        f"no Windows node is meant to run Calico, so there is nothing to judge ({text}); the run "
+        f"looked for {LOOKED_FOR}; if Calico runs there as a service nevertheless, name its "
+        "version: --windows-calico-version VERSION"
     )
 
 

@@ -77,5 +77,5 @@ class Reading:
         """Return why these objects could not be read, in a phrase."""
         return (
             ", ".join(dict.fromkeys([self.why[label] for label in labels if label in self.why]))
-            or "not said anywhere"
+            or "no object shows it"
         )

@@ -15,7 +15,7 @@ from conformance.model.facts import Facts
 
 INSTALLATION = ("operator.tigera.io/v1", "Installation")
 KEPT = {
-    "agent": " (to make it last, change HelmChartConfig rke2-calico in kube-system, too)",
+    "agent": " (to keep the change, edit HelmChartConfig rke2-calico in kube-system, too)",
     "platform": " (AKS keeps the Installation of its add-on and may put it back)",
 }
 """Other programs that write the Installation, by the way in which Calico was installed on the
@@ -58,14 +58,14 @@ class Remedies:
             return (
                 f"kubectl patch installation default --type=json -p '{patch}' (the operator reverts edits of pools)"
                 f"{self._kept}; "
-                "a pool that is not the operator's: "
+                "for a pool that the operator does not manage: "
                 + self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
             )
         return self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
 
     def modes(self) -> str:
         """Return the command that sets pools and BGP to a combination that Windows supports."""
-        return f"use VXLAN throughout: {self.encapsulation()}; and {self.bgp_disabled()}"
+        return f"use VXLAN everywhere: {self.encapsulation()}; and {self.bgp_disabled()}"
 
     def bgp_disabled(self) -> str:
         if self._operator:

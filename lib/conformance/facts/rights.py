@@ -13,23 +13,25 @@ from conformance.kube.rights import Right, missing
 
 READING: tuple[Right, ...] = (
     Right("list", "nodes", needed_for="know which nodes run Windows"),
-    Right("list", "pods", needed_for="know what runs where"),
-    Right("get", "namespaces", needed_for="see that the run's namespaces are its own"),
-    Right("list", "namespaces", needed_for="find what dead runs left"),
+    Right("list", "pods", needed_for="know which pods run on which nodes"),
+    Right("get", "namespaces", needed_for="check that the run's namespaces belong to it"),
+    Right("list", "namespaces", needed_for="find leftovers of dead runs"),
     Right(
         "get",
         "configmaps",
-        needed_for="read how Calico and kube-proxy are configured, and journals",
+        needed_for="read journals, and the configuration of Calico and kube-proxy",
     ),
     Right("list", "configmaps", needed_for="find journals of dead runs"),
     Right("list", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="find run locks"),
-    Right("list", "daemonsets", "apps", needed_for="read how Calico and kube-proxy are configured"),
+    Right(
+        "list", "daemonsets", "apps", needed_for="read the configuration of Calico and kube-proxy"
+    ),
     Right("list", "ippools", "projectcalico.org", needed_for="read Calico's configuration"),
 )
 """The rights that every run needs, including a run that changes nothing (role read-only)."""
 
 DEPLOYING: tuple[Right, ...] = (
-    Right("create", "namespaces", needed_for="make the run's namespaces"),
+    Right("create", "namespaces", needed_for="create the run's namespaces"),
     Right("delete", "namespaces", needed_for="clean up"),
     Right("create", "configmaps", needed_for="mount the probe programs"),
     Right("patch", "configmaps", needed_for="mount the probe programs"),
@@ -38,11 +40,11 @@ DEPLOYING: tuple[Right, ...] = (
     Right("delete", "deployments", "apps", needed_for="remove a test's pods"),
     Right("create", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
     Right("patch", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
-    Right("delete", "daemonsets", "apps", needed_for="take them away again"),
+    Right("delete", "daemonsets", "apps", needed_for="remove the DaemonSets that pulled images"),
     Right("create", "services", needed_for="test services"),
     Right("patch", "services", needed_for="test services"),
     Right("create", "pods", needed_for="start pods that no controller replaces"),
-    Right("delete", "pods", needed_for="take them away again"),
+    Right("delete", "pods", needed_for="remove pods that no controller replaces"),
     Right("watch", "pods", needed_for="wait for the demo pods"),
     Right("get", "pods", needed_for="notice a pod that restarted during a check"),
     Right("get", "pods/exec", needed_for="start the probe agents"),
@@ -56,7 +58,7 @@ DEPLOYING: tuple[Right, ...] = (
 """The rights that tests with pods need (role standard)."""
 
 POLICIES: tuple[Right, ...] = (
-    Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
+    Right("patch", "namespaces", needed_for="label a namespace of the run"),
     Right("create", "serviceaccounts", needed_for="distinguish pods by their account"),
     Right("patch", "serviceaccounts", needed_for="distinguish pods by their account"),
     Right("delete", "serviceaccounts", needed_for="remove an account"),
@@ -95,9 +97,9 @@ role.
 """
 
 DISRUPTING: tuple[Right, ...] = (
-    *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
+    *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold and release the run lock")
       for verb in ("create", "update", "delete")),
-    *(Right(verb, "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="keep the journal and remove it in the end")
+    *(Right(verb, "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="keep the journal and remove it at the end")
       for verb in ("create", "patch", "delete")),
     Right("patch", "nodes", needed_for="cordon a node and uncordon it"),
     Right("create", "pods/eviction", needed_for="drain a node"),
@@ -115,7 +117,7 @@ BACKENDS: tuple[Right, ...] = (
         Right(verb, "endpointslices", "discovery.k8s.io", needed_for="name backends of a Service")
         for verb in ("create", "patch", "delete")
     ),
-    Right("patch", "pods/status", needed_for="let a pod of its own become ready and unready"),
+    Right("patch", "pods/status", needed_for="let a pod of the run become ready and unready"),
 )
 """The rights of tests that themselves write the EndpointSlices of a Service (role
 service-backends)."""
@@ -129,7 +131,9 @@ NEEDS: Mapping[str, tuple[Right, ...]] = {
 """Map each need of tests to the rights that it requires."""
 OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
     "pools": tuple(
-        Right(verb, "ippools", "projectcalico.org", needed_for="make a disabled pool and remove it")
+        Right(
+            verb, "ippools", "projectcalico.org", needed_for="create a disabled pool and remove it"
+        )
         for verb in ("create", "patch", "delete")
     ),
     "node-status": tuple(

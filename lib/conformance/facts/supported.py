@@ -55,13 +55,13 @@ class Supported:
         rows = [one for one in tables()["windows"] if release and release in one.versions]
         name = f"build of node {node}"
         if not build:
-            return {name: Fact(None, "its .status.nodeInfo.kernelVersion has none")}
+            return {name: Fact(None, ".status.nodeInfo.kernelVersion names no build")}
         if not rows:
-            text = f"not in the table: Kubernetes {reported.value} ({reported.source})"
+            text = f"the table has no row for Kubernetes {reported.value} ({reported.source})"
             return {name: Fact(None, text)}
         own = str(build[0])
         listed = rows[0].listed
-        value = LISTED if own in listed else f"{own}, where {', '.join(listed)} are listed"
+        value = LISTED if own in listed else f"{own}, but listed: {', '.join(listed)}"
         return {name: Fact(value, f"Kubernetes {reported.value}: {rows[0].source}")}
 
     def unsupported(self) -> dict[str, Fact[str]]:
@@ -81,7 +81,7 @@ class Supported:
             return Fact(None, f"Calico's version is not known: {calico.source}")
         known = row(table, calico.value)
         if known is None:
-            return Fact(None, f"not in the table: Calico {calico.value} ({calico.source})")
+            return Fact(None, f"the table has no row for Calico {calico.value} ({calico.source})")
         own = [
             item.partition(": ")[2]
             for item in known.listed
@@ -91,6 +91,6 @@ class Supported:
         value = (
             LISTED
             if there.value in known.listed
-            else f"{there.value}, where {', '.join(others)} are listed"
+            else f"{there.value}, but listed: {', '.join(others)}"
         )
         return Fact(value, f"{there.source}; Calico {calico.value}: {known.source}")

@@ -18,7 +18,8 @@ def tigera_status(reading: Reading) -> Fact[str]:
     found = sorted(reading.all(API, KIND), key=lambda item: str(item["metadata"]["name"]))
     if not found:
         return Fact(
-            None, f"not known: {reading.why.get(KIND) or 'there is none, as without the operator'}"
+            None,
+            f"not known: {reading.why.get(KIND) or 'there is none (no operator)'}",
         )
     source = f"{KIND} {', '.join(item['metadata']['name'] for item in found)} ({API})"
     unwell = [words for item in found if (words := _unwell(item))]

@@ -32,6 +32,6 @@ def windows_update(
                 return Fact(", ".join(named), f"{what} {name} of the node")
     return Fact(
         None,
-        f"not known: Kubernetes gives build and revision alone ({kernel or 'not even these'}), and no label or "
-        "annotation of the node names a KB; Microsoft's update history tells which update brought a revision",
+        f"not known: Kubernetes reports only build and revision ({kernel or 'and not even these here'}), and no label or "
+        "annotation of the node names a KB; Microsoft's update history shows which update has this revision",
     )

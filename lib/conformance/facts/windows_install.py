@@ -37,7 +37,7 @@ class WindowsInstall:
         if self.facts.install.value == "manifest":
             pod = felix_pod_states(calico_pods(self.kube, [node])).get(node)
             state = RUNNING if pod and pod.runs else pod.told if pod else "missing"
-            return {f"pod of calico-node on node {node}": Fact(state, "its status")}
+            return {f"pod of calico-node on node {node}": Fact(state, "the pod's status")}
         return {
             f"service {name} on node {node}": Fact(
                 self.hosts.service(node, name) or "not installed", f"Get-Service {name}"
@@ -55,14 +55,14 @@ class WindowsInstall:
         datastore = self.facts.datastore
         if cni.value != "Calico" or datastore.value != "kubernetes":
             raise MissingCapability(
-                f"CNI plugin {cni.value}, datastore {datastore.value}: which files it uses, and "
-                "whether they are valid, is not read",
-                "read them on the node",
+                f"the suite does not read the credentials of CNI plugin {cni.value} with datastore "
+                f"{datastore.value}",
+                "check on the node that the plugin's files of credentials are valid",
             )
         ends = self.hosts.cni_tokens(node)
         over = [end for end in ends if end is not None and end <= self.now]
         value = VALID if ends else "missing"
         if over and len(over) == len(ends):
-            value = f"token ended at {max(over):%Y-%m-%dT%H:%M:%SZ}"
+            value = f"a token that expired at {max(over):%Y-%m-%dT%H:%M:%SZ}"
         name = f"kubeconfig of Calico's CNI plugin on node {node}"
         return {name: Fact(value, "calico-kubeconfig in the folder of CNI configurations")}

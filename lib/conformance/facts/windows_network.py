@@ -106,7 +106,7 @@ class WindowsNetwork:
             Fact(
                 "Calico",
                 f"annotation {key} of node {node.name}, "
-                "which Calico writes where it is the network",
+                "which Calico sets only where it is the pod network",
             )
             for key in ((TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS))
             if key in node.annotations
@@ -143,9 +143,9 @@ class WindowsNetwork:
         if kind:
             yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
         if cni.value in CLOUDS:
-            yield Fact(cni.value, f"the CNI plugin's own: {cni.source}")
+            yield Fact(cni.value, f"the CNI plugin's own IPAM: {cni.source}")
         if cni.value == "flannel":
-            yield Fact("host-local", f"flannel's plugin delegates to it: {cni.source}")
+            yield Fact("host-local", f"flannel's plugin delegates to host-local: {cni.source}")
         configuration = cni_config.read(self._variable("CNI_NETWORK_CONFIG"))
         if configuration.ipam:
             yield Fact(
@@ -156,7 +156,7 @@ class WindowsNetwork:
         if TUNNEL in node.annotations:
             yield Fact(
                 "calico-ipam",
-                f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM",
+                f"annotation {TUNNEL} of node {node.name}, which is an address of Calico's IPAM",
             )
 
     def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
@@ -194,10 +194,10 @@ class WindowsNetwork:
         if network:
             where = f"KUBE_NETWORK of {described(self._found.windows)}"
             if problem := expression.problem(network):
-                unread = f"cannot be read ({problem}): the names that plugins give"
+                unread = f"cannot be read ({problem}), so the names that plugins use apply"
                 return Fact(ANY, f"{where}, {network[:SHOWN]}, {unread}")
             return Fact(network, where)
-        return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
+        return Fact(ANY, "no DaemonSet sets KUBE_NETWORK, so the names that plugins use apply")
 
     def single_network(self) -> Fact[bool]:
         """Return whether the configuration of Calico's CNI plugin restricts a node to a single HNS
@@ -213,7 +213,8 @@ class WindowsNetwork:
             return Fact(found[1] == "true", where)
         return Fact(
             True,
-            "no DaemonSet says windows_use_single_network: true, as every installer of Calico writes it",
+            "no DaemonSet sets windows_use_single_network: true is assumed, since every installer of Calico "
+            "sets it",
         )
 
     def _variable(self, name: str) -> str | None:
@@ -226,7 +227,7 @@ class WindowsNetwork:
             for kind in ("DaemonSet", "Installation default")
             if kind in self._reading.why
         ]
-        text = f"no DaemonSet and no annotation of node {node.name} says it"
+        text = f"neither a DaemonSet nor an annotation of node {node.name} names it"
         if self._found.windows:
-            text = f"neither {described(self._found.windows)} nor an annotation of node {node.name} says it"
+            text = f"neither {described(self._found.windows)} nor an annotation of node {node.name} names it"
         return ", ".join([*dict.fromkeys(unread), text])

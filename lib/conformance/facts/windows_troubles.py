@@ -9,7 +9,7 @@ from conformance.model.facts import NodeFacts
 MENDED: dict[int, tuple[int, str]] = {
     26100: (
         6899,
-        "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)",
+        "overlay networks of pods do not work before the update of October 2025 (rancher#50915)",
     ),
 }
 """Map a build to its first revision without the fault (26100.6899 is KB5066835), and to the fault
@@ -26,5 +26,5 @@ def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
         if revision < whole and node.plane.value != "l2bridge":
             found.setdefault(what, []).append(f"{node.name} ({node.revision})")
     return [
-        f"known fault of Windows on {', '.join(there)}: {what}" for what, there in found.items()
+        f"known defect of Windows on {', '.join(there)}: {what}" for what, there in found.items()
     ]

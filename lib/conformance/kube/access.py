@@ -108,7 +108,7 @@ class Access:
             return (
                 ""
                 if self.configuration.verify_ssl
-                else f"nobody verifies the certificate of {self.server} (insecure-skip-tls-verify)"
+                else f"the certificate of {self.server} is not verified (insecure-skip-tls-verify)"
             )
         if proxy.is_loopback(urlsplit(self.server).hostname or "") and not self.configuration.proxy:
             return ""
@@ -145,7 +145,7 @@ def _access(chosen: Chosen) -> Access:
     _take(configuration, credential := source.read())
     static = isinstance(source, Credential)
     ends = (end_of(credential.authorization), end_of_certificate(credential.certificate))
-    user = chosen.user or "nobody (system:anonymous)"
+    user = chosen.user or "an anonymous user (system:anonymous)"
     return Access(
         chosen.where,
         chosen.server,
@@ -234,7 +234,7 @@ def from_environment(environ: Mapping[str, str], context: str | None = None) -> 
     value = environ.get("KUBECONFIG", "")
     files = [Path(part).expanduser() for part in value.split(os.pathsep) if part]
     if not files:
-        raise UsageProblem("KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH")
+        raise UsageProblem("KUBECONFIG is not set; set it, or use --kubeconfig=PATH")
     return from_kubeconfig([path for path in files if path.exists()] or files, context)
 
 
@@ -257,7 +257,8 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
     ]
     if missing:
         raise UsageProblem(
-            f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig=PATH"
+            "this process does not run in a pod of the cluster "
+            f"(missing: {', '.join(missing)}); use --kubeconfig=PATH"
         )
     server = f"https://[{host}]:{port}" if ":" in str(host) else f"https://{host}:{port}"
     chosen = Chosen(

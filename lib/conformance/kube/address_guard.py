@@ -34,19 +34,19 @@ def danger(change: Change, run: Ownership) -> str:
     """Return why a change may cost a Windows node its network; empty: it cannot."""
     kind = change.target.kind
     if kind in BOOKKEEPING:
-        return f"a {kind} records for IPAM which node has a block; another block costs a Windows node its HNS network"
+        return f"a {kind} records for IPAM which node has a block; a Windows node with another block loses its HNS network"
     if kind == POOL:
         return _pool(change, run)
     if kind == INSTALLATION and not _leaves_pools(change):
-        return f"it may change IP pools through the operator; patch it, and leave {NETWORK}.ipPools out"
+        return f"an Installation may change IP pools through the operator; patch it without {NETWORK}.ipPools"
     text = json.dumps(change.body or {}).replace(
         "~1", "/"
     )  # in a JSON patch, the slash of a key is ~1
     asked = [name for name in ASKING if name in text]
     if asked and (kind == "Namespace" or not _for_linux_alone(change.body)):
         return (
-            f"{asked[-1]} may give a Windows pod an address outside its node's block, upon which Calico deletes the "
-            f"node's HNS network; ask on a pod, never a namespace, and set its nodeSelector {OS_LABEL}: linux beside it"
+            f"{asked[-1]} may give a Windows pod an address outside its node's block; Calico then deletes the "
+            f"node's HNS network; set it only on a pod, never on a namespace, with nodeSelector {OS_LABEL}: linux"
         )
     return ""
 
@@ -62,8 +62,8 @@ def _pool(change: Change, run: Ownership) -> str:
         return ""
     if not run.has_namespace(change.target.name):
         return (
-            "it is not this run's pool, and Windows nodes may have their blocks in it; a pool of the run's own has a "
-            f"name that begins with {run.namespace}"
+            "the pool does not belong to this run, and Windows nodes may have blocks in it; the name of a pool of "
+            f"this run begins with {run.namespace}"
         )
     if change.verb == "delete":
         return ""
@@ -72,7 +72,7 @@ def _pool(change: Change, run: Ownership) -> str:
         change.verb == "patch" and isinstance(spec, Mapping) and "disabled" not in spec
     ):
         return ""
-    return "an enabled pool may give a Windows node a second block; write disabled: true"
+    return "an enabled pool may give a Windows node a second block; set disabled: true"
 
 
 def _leaves_pools(change: Change) -> bool:

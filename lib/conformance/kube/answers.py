@@ -126,7 +126,10 @@ def body(answer: Any, request: str) -> bytes:
         if len(received) > PAGE:
             answer.response.close()
             raise ApiRefused(
-                answer.status, "TooLarge", f"the answer exceeds {PAGE >> 20} MB (unpacked)", request
+                answer.status,
+                "TooLarge",
+                f"the answer exceeds {PAGE >> 20} MB (decompressed)",
+                request,
             )
     answer.response.release_conn()
     return bytes(received)
@@ -142,7 +145,7 @@ def refusal(
     refused: ApiRefused | None = None
     if 300 <= status < 400:
         refused = NoApiServer(
-            f"{status} {phrase}".strip() + f", redirected to {_target(named)}", request
+            f"{status} {phrase}".strip() + f", a redirect to {_target(named)}", request
         )
     elif kind == "text/html" or (status >= 400 and data.lstrip()[:1] == b"<"):
         refused = NoApiServer(
@@ -166,7 +169,7 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or needed not in (found if needed else ("",)):
-        raise NoApiServer("no JSON object: " + (_beginning(data) or "empty"), request)
+        raise NoApiServer("not a JSON object: " + (_beginning(data) or "empty"), request)
     return found
 
 
@@ -248,7 +251,7 @@ def _target(headers: Mapping[str, str]) -> str:
     try:
         return f"host {urlsplit(headers.get('location', '')).hostname or 'itself'}, not followed"
     except ValueError:
-        return "an address that cannot be read, not followed"
+        return "an unreadable address, not followed"
 
 
 def _beginning(data: bytes) -> str:

@@ -175,8 +175,8 @@ class Changes:
         there = self.kube.get(target.api_version, target.kind, target.name, target.namespace)
         if not self.run.owns(there):
             raise EnvironmentBroken(
-                f"{target.label} exists and is not this run's (it lacks the labels of run {self.run.run}); it was left "
-                "as it is; remove it, or choose another run id"
+                f"{target.label} exists and does not belong to this run (it lacks the labels of run {self.run.run}); "
+                "it was not changed; remove it, or choose another run ID"
             )
         version = there["metadata"].get("resourceVersion")
         return self.kube.request(
@@ -295,9 +295,9 @@ class Changes:
         found = self.kube.find("v1", "Namespace", name)
         if self.run.prefix:
             if found is None or found["metadata"].get("deletionTimestamp"):
-                state = "is being deleted" if found else "is not there"
+                state = "is being deleted" if found else "does not exist"
                 raise EnvironmentBroken(
-                    f"namespace {name}, which the cluster's owner is to prepare, {state}"
+                    f"namespace {name}, which the cluster's owner must prepare, {state}"
                 )
             return
         if found is None:
@@ -315,12 +315,12 @@ class Changes:
             found = self.kube.get("v1", "Namespace", name)
         if not self.run.owns(found):
             raise UsageProblem(
-                f"namespace {name} exists and is not this run's (it lacks the labels of run {self.run.run}); "
-                f"nothing was changed in it; remove it or choose another run id"
+                f"namespace {name} exists and does not belong to this run (it lacks the labels of run "
+                f"{self.run.run}); nothing was changed in it; remove it, or choose another run ID"
             )
         if value_at(found, "status", "phase") == "Terminating":
             raise EnvironmentBroken(
-                f"namespace {name} of this run is being deleted by someone else"
+                f"namespace {name} of this run is being deleted, but not by this run"
             )
 
 

@@ -154,7 +154,7 @@ def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) ->
     """Return the error for an exec that was answered by an HTTP status in place of a WebSocket. The
     error contains no secret."""
     refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(
-        f"{status}, no WebSocket", name
+        f"{status}, not a WebSocket", name
     )
     reported = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
     return ExecBroken(
@@ -228,7 +228,7 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
             try:
                 return int(cause.get("message")), ""
             except (TypeError, ValueError):
-                return None, f"the exit code is no number: {cause.get('message')!r}"
+                return None, f"the exit code is not a number: {cause.get('message')!r}"
     message = str(status.get("message") or status)
     return None, f"{_what_failed(message.lower())}: {message}"
 

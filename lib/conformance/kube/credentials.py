@@ -39,7 +39,7 @@ LONG = 20
 SHORT = 4
 """The least number of characters of a value that is searched for in a plugin's output."""
 API = "client.authentication.k8s.io"
-LONE = "a client certificate without its key, or a key without it"
+LONE = "a client certificate without its key, or a key without its certificate"
 GONE = {
     "gcp": "gke-gcloud-auth-plugin (gcloud container clusters get-credentials)",
     "azure": "kubelogin convert-kubeconfig",
@@ -100,7 +100,7 @@ def source_of(chosen: Chosen) -> "Source":
     provider = mapping_at(given, "auth-provider")
     if (named := str(provider.get("name") or "oidc")) != "oidc":
         instead = GONE.get(named, "a credential plugin (exec)")
-        raise chosen.problem(f"auth-provider {named} is gone from Kubernetes; use {instead}")
+        raise chosen.problem(f"Kubernetes no longer supports auth-provider {named}; use {instead}")
     held = _held(chosen)
     if given.get("tokenFile"):
         return TokenFile(chosen, held)
@@ -126,9 +126,9 @@ def _held(chosen: Chosen) -> Credential:
     basic = base64.b64encode(pair.encode()).decode() if pair != ":" else ""
     certificate, key = (_pem(chosen, name) for name in ("client-certificate", "client-key"))
     if token and basic:
-        raise chosen.problem("has a token and a password; only one is allowed")
+        raise chosen.problem("it has a token and a password; only one of them is allowed")
     if bool(certificate) != bool(key):
-        raise chosen.problem(f"has {LONE}")
+        raise chosen.problem(f"it has {LONE}")
     own = f"Bearer {token}" if token else f"Basic {basic}" if basic else ""
     return Credential(own, certificate, key)
 
@@ -152,11 +152,11 @@ class Plugin:
         command = self._command()
         version = str(plugin.get("apiVersion") or "")
         if not command[0] or not version.startswith(f"{API}/v1"):
-            raise self._problem(
-                f"is no usable plugin: command {command[0]!r}, apiVersion {version!r}"
-            )
+            raise self._problem(f"is not usable: command {command[0]!r}, apiVersion {version!r}")
         if plugin.get("interactiveMode") == "Always":
-            raise self._problem("demands a terminal (interactiveMode: Always); log in without it")
+            raise self._problem(
+                "needs a terminal (interactiveMode: Always); use credentials that need no terminal"
+            )
         text = {"cluster": _cluster(self.chosen)} if plugin.get("provideClusterInfo") else {}
         spec = {"interactive": False, **text}
         info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
@@ -217,15 +217,17 @@ class Plugin:
             first = self._clean(output.strip().partition("\n")[0].partition("{")[0]).split()
             shown = [HIDDEN if len(word) >= LONG or not first[1:] else word for word in first]
             begin = " ".join(shown)[:60]  # a long word, or the only word, may be the token
-            raise self._problem(f"printed no ExecCredential, it begins with {begin!r}") from None
+            raise self._problem(
+                f"printed no ExecCredential; its output begins with {begin!r}"
+            ) from None
         if reported != ["ExecCredential", version]:
             raise self._problem(
-                f"printed {reported[0]} of {reported[1]}, where {version} is asked for"
+                f"printed {reported[0]} of {reported[1]}, but {version} was requested"
             )
         if bool(certificate) != bool(key):
-            raise self._problem(f"gave {LONE}")
+            raise self._problem(f"returned {LONE}")
         if not (token or key):
-            raise self._problem(f"gave neither a token nor a certificate: {words}".rstrip(": "))
+            raise self._problem(f"returned neither a token nor a certificate: {words}".rstrip(": "))
         pem = certificate.encode()
         until_both = filter(None, (ends, end_of_certificate(pem)))
         bearer = f"Bearer {token}" if token else ""
@@ -311,14 +313,14 @@ class Oidc:
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
             "current-context": "c",
         }
-        why = "it is not an https:// address"
+        why = "the address does not begin with https://"
         socket.setdefaulttimeout(WITHIN)  # the official client has no time-out here
         try:
             if issuer.startswith("https://"):
                 kube_config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
                     whole, client_configuration=Configuration()
                 )
-                why = "it refused"
+                why = "the issuer refused the request"
         except Exception as error:  # errors of TLS, of OAuth, or of damaged entries
             held = [str(self.config.get(name) or "") for name in ("client-secret", "refresh-token")]
             why = _without(str(error), held)
@@ -327,7 +329,7 @@ class Oidc:
         token = str(self.config["id-token"]).strip()
         if (ends := end_of(token)) and ends <= datetime.now(UTC):
             raise self.chosen.problem(
-                f"its oidc id-token has expired, and {issuer} gave no new one: {why}"
+                f"its oidc id-token has expired, and {issuer} issued no new id-token: {why}"
             )
         return Credential(f"Bearer {token}", ends=ends)
 

@@ -119,6 +119,6 @@ class Discovery:
         except KeyError:
             raise MissingCapability(
                 f"the cluster does not serve {kind} of {api_version}",
-                f"install what serves {api_version} (kubectl api-resources --api-group="
-                f"{api_version.rpartition('/')[0] or 'core'} lists what is served)",
+                f"install the component that serves {api_version} (kubectl api-resources "
+                f"--api-group={api_version.rpartition('/')[0] or 'core'} lists what is served)",
             ) from None

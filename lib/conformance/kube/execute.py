@@ -100,7 +100,7 @@ def run(
         )
     if code is None:
         raise ExecBroken(
-            f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {problem} after {seconds:.1f} s "
+            f"exec of {' '.join(argv)[:120]!r} in {namespace}/{pod}/{container}: {problem} after {seconds:.1f} s "
             f"(stdout {_short(out)}, stderr {_short(err)})",
             transport=problem,
             stdout=out,

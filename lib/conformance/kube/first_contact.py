@@ -15,7 +15,7 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     where = f"{access.server} ({access.where})"
     if isinstance(error, NoApiServer):
         return (
-            f"{where} is no Kubernetes API server, or does not let this machine reach one: {error}"
+            f"{where} is not a Kubernetes API server, or a gateway answered in its place: {error}"
         )
     if isinstance(error, ApiRefused):
         if error.code == 401:
@@ -31,7 +31,7 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
         why = (
             "this kubeconfig's certificate authority did not sign"
             if foreign
-            else "is not valid for it"
+            else "is not valid for this host, or not now"
         )
         return f"{where} has a certificate that {why}: {text}"
     if "refused" in text.lower() and not text.startswith("proxy "):

@@ -73,13 +73,15 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
     target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
         return (
-            "a tier decides about every policy in it; give it a name that begins with a "
-            f"namespace of this run ({run.namespace}-...), so that it has only the run's policies"
+            "a tier affects every policy in it; give the tier a name that begins with a "
+            f"namespace of this run ({run.namespace}-...), so that it holds only the run's policies"
         )
     if change.verb == "delete":
         foreign = current is not None and not run.owns(dict(current))
         label = f"{RUN_LABEL}={run.run}"
-        return f"it does not carry {label}, it is not this run's" if foreign else ""
+        return (
+            f"the object lacks label {label}, so it does not belong to this run" if foreign else ""
+        )
     if target.kind == TIER:
         return ""
     body = change.body or {}
@@ -104,7 +106,7 @@ def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
         return ""
     where = f"namespace {namespace}" if namespace else "the whole cluster"
     return (
-        f"it changes {where}, which is not this run's ({run.namespace}); "
+        f"the change concerns {where}, which does not belong to this run ({run.namespace}); "
         "declare it with cluster_scoped_or_foreign=True"
     )
 
@@ -133,7 +135,7 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
         return (
             f"{hosts} makes the policy apply to host endpoints, too. No run owns these, and selector "
             f"{spec.get('selector')!r} may match their labels; add projectcalico.org/namespace == "
-            f"'{run.namespace}' to it, a label that only pods have"
+            f"'{run.namespace}' to the selector; only pods have this label"
         )
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)
@@ -141,7 +143,7 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces without those of its standing watch, which also have label {RUN_LABEL}; "
+        f"is not limited to this run's test namespaces (the standing watch's namespaces also have label {RUN_LABEL}); "
         f"add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
@@ -157,7 +159,7 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces without those of its standing watch; select by "
+        f"its subject {subject!r} is not limited to this run's test namespaces, without the standing watch's namespaces; select by "
         f"{NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 

@@ -88,18 +88,21 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
     wrong = _mistyped(given)
     in_context = f"kubeconfig {name}: context {chosen!r} names"
     problems = (
-        (not contexts, f"{name} is no kubeconfig: it has no contexts"),
+        (not contexts, f"{name} is not a kubeconfig: it has no contexts"),
         (
             not chosen,
             f"kubeconfig {name} has no current-context; "
-            f"choose one of {_names(contexts)} by --context",
+            f"choose one of {_names(contexts)} with --context",
         ),
         (
             chosen not in contexts,
             f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}",
         ),
-        (cluster not in clusters, f"{in_context} cluster {cluster!r}, which is not in it"),
-        (user and user not in users, f"{in_context} user {user!r}, which is not in it"),
+        (
+            cluster not in clusters,
+            f"{in_context} cluster {cluster!r}, which the file does not define",
+        ),
+        (user and user not in users, f"{in_context} user {user!r}, which the file does not define"),
         (
             not server,
             f"kubeconfig {name}: cluster {cluster!r} has no server address "
@@ -113,7 +116,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
         ),
         (
             to.get("insecure-skip-tls-verify") and _has(to, AUTHORITY),
-            f"kubeconfig {name}: cluster {cluster!r} names a certificate-authority beside "
+            f"kubeconfig {name}: cluster {cluster!r} sets both certificate-authority and "
             "insecure-skip-tls-verify; remove one of them",
         ),
     )
@@ -154,12 +157,12 @@ def _mistyped(given: Mapping[str, Any]) -> list[str]:
         flat |= {f"{key}.{name}": inner[name] for name in inner} if isinstance(inner, dict) else {}
     types = TYPES | {key: list for key in flat if key.startswith(f"{EXTRA}.")}
     wrong = [
-        f"{key} is no {'list' if kind is list else 'mapping'}"
+        f"{key} is not a {'list' if kind is list else 'mapping'}"
         for key, kind in types.items()
         if not isinstance(flat.get(key) or kind(), kind)
     ]
     if not wrong and not all(isinstance(one, dict) for one in flat.get("exec.env") or ()):
-        return ["exec.env is no list of mappings"]
+        return ["exec.env is not a list of mappings"]
     return wrong
 
 
@@ -191,7 +194,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         "Config",
     ]:
         raise UsageProblem(
-            f"{path} is no kubeconfig (v1, Config): it is {statement[0]}, {statement[1]}"
+            f"{path} is not a kubeconfig (v1, Config): it is {statement[0]}, {statement[1]}"
         )
     return content
 

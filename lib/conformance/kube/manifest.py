@@ -61,7 +61,7 @@ def parsed(data: bytes, where: str) -> list[Any]:
         text = data.decode("utf-8-sig")
         return [item for item in yaml.load_all(text, _LOADER) if item is not None]
     except UnicodeDecodeError:
-        raise UsageProblem(f"manifest {where} is no text in UTF-8") from None
+        raise UsageProblem(f"manifest {where} is not UTF-8 text") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""

@@ -147,7 +147,7 @@ def _phrases(pod: Obj) -> Iterator[str]:
 def _not_ready(status: Obj) -> str:
     """Return the phase of a pod that is not ready, and which of its containers run, since when."""
     waited = "; ".join(
-        f"{one['name']} runs since {since}, and its readiness probe has not passed"
+        f"{one['name']} has run since {since}, but its readiness probe has not passed"
         for one in list_at(status, "containerStatuses")
         if not one.get("ready") and (since := value_at(one, "state", "running", "startedAt"))
     )
@@ -170,8 +170,8 @@ def without_sysctls(pod: Obj) -> str:
     given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
     gone = ", ".join(name for name in asked.split(",") if name and name not in given)
     return (
-        f"somebody's admission (a webhook) took its sysctls {gone} away, without which it neither "
-        "pings nor listens below 1024"
+        f"an admission webhook removed the pod's sysctls {gone}, without which the pod cannot ping "
+        "or listen on ports below 1024"
         if gone
         else ""
     )
@@ -198,6 +198,6 @@ def hopeless(pod: Obj) -> str:
             return (
                 f"image {container_status.get('image')} is newer than its node, which cannot start "
                 f"it ({NEWER_THAN_NODE}): install the node's updates, or name a tag of the node's "
-                "own revision by --images, such as servercore:10.0.17763.1397"
+                "own revision with --images, such as servercore:10.0.17763.1397"
             )
     return ""

@@ -115,13 +115,13 @@ def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
 
 def _unfit(found: Obj | None, labels: Mapping[str, str]) -> str:
     if found is None:
-        return "is not there"
+        return "does not exist"
     if found["metadata"].get("deletionTimestamp"):
         return "is being deleted"
     lacks = [
         f"{key}={value}" for key, value in labels.items() if labels_of(found).get(key) != value
     ]
-    return f"lacks the label {', '.join(lacks)}, which policies select it by" if lacks else ""
+    return f"lacks the label {', '.join(lacks)}, by which policies select it" if lacks else ""
 
 
 def _occupied(prefix: str, pods: list[Obj]) -> str:
@@ -131,11 +131,11 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
     what += f" ({counted(len(pods), 'pod')} in all)" if pods[1:] else ""
     if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or RUN_LABEL not in labels:
         return (
-            f"{what} is not the suite's; nothing was touched: remove it, "
+            f"{what} does not belong to the suite; nothing was changed: remove it, "
             "or prepare namespaces of another prefix"
         )
     return (
-        f"{what} is of run {labels[RUN_LABEL]}; wait for that run, or if it is dead:  "
+        f"{what} belongs to run {labels[RUN_LABEL]}; wait for that run, or, if it is dead, run:  "
         f"pytest --restore --namespaces-prefix={prefix}"
     )
 
@@ -169,7 +169,7 @@ def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
             raise
         there = changes.kube.get(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], namespace)
         if not changes.run.owns(there):
-            run = labels_of(there).get(RUN_LABEL, "that is not known")
+            run = labels_of(there).get(RUN_LABEL, "(not known)")
             raise EnvironmentBroken(
                 f"namespace {namespace} is in use by run {run}; nothing was changed in it"
             ) from None
@@ -193,4 +193,4 @@ def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every:
     )
     if settled.last:
         left = ", ".join(reference(obj).label for obj in settled.last)
-        raise EnvironmentBroken(f"still there {within:.0f} s after their deletion: {left}")
+        raise EnvironmentBroken(f"objects still exist {within:.0f} s after their deletion: {left}")

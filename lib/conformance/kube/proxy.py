@@ -65,7 +65,7 @@ def _usable(url: str, where: str) -> SplitResult:
         )
     if parts.scheme in SOCKS and find_spec("socks") is None:
         raise UsageProblem(
-            f"{where}: a socks proxy needs a package that is missing: pip install PySocks"
+            f"{where}: a SOCKS proxy needs a package that is not installed: pip install PySocks"
         )
     return parts
 
@@ -104,7 +104,7 @@ def explain(configuration: Any, error: BaseException) -> str:
     if not configuration.proxy or not blamed:
         return describe(error)
     if not (found := REFUSED.search(text)):
-        return f"proxy {name(configuration)} gives no connection: {text}"
+        return f"proxy {name(configuration)} provides no connection: {text}"
     if found["status"] == "407":
         return demands_credentials(configuration)
     host = urlsplit(configuration.host).netloc

@@ -108,7 +108,7 @@ class NoApiServer(ApiRefused):
 
     def __init__(self, what: str, request: str) -> None:
         super().__init__(
-            502, "BadGateway", f"no answer of a Kubernetes API server ({what})", request
+            502, "BadGateway", f"not an answer from a Kubernetes API server ({what})", request
         )
         self.args = (f"{request}: {self.message}",)
 

@@ -120,7 +120,7 @@ def prove(text: str, user: Runner, by: Access) -> None:
         raise ClusterUnusable(
             [
                 f"{kube.access.server} does not accept the token of {user.name}{taken}: "
-                f"{first_line(error)}; name the cluster's own API server by --server=URL, or by "
+                f"{first_line(error)}; name the cluster's own API server with --server=URL or "
                 "--context (Rancher: the authorized cluster endpoint's), or run as yourself"
             ]
         ) from None

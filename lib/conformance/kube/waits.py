@@ -151,9 +151,9 @@ class Waits:
             if condition.get("message")
         ]
         raise EnvironmentBroken(
-            f"{target.label} is still there {within:.0f} s after its deletion; finalizers "
+            f"{target.label} still exists {within:.0f} s after its deletion; finalizers: "
             f"{value_at(last, 'metadata', 'finalizers') or 'none'}; "
-            f"{' '.join(messages) or 'no condition says why'}"
+            f"{' '.join(messages) or 'no condition shows why'}"
         )
 
     def pods_ready(
@@ -193,10 +193,12 @@ class Waits:
             early.check(pods)
         bad = [item for item in pods or now.values() if not enough(item)]
         detail = (
-            self.said_of(bad[0]) if bad else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
+            self.said_of(bad[0])
+            if bad
+            else f"number of pods with {labels} in {namespace}: {len(pods)}"
         )
         raise EnvironmentBroken(
-            f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {observed}"
+            f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  observed  {observed}"
         )
 
     def refusal(self, namespace: str, labels: str) -> str:
@@ -218,7 +220,7 @@ class Waits:
     def _refusals(makers: Sequence[Obj]) -> Iterator[str]:
         for maker in makers:
             if value_at(maker, "spec", "replicas") == 0:
-                yield f"somebody scaled {maker['metadata'].get('name')} to 0 pods"
+                yield f"{maker['metadata'].get('name')} was scaled to 0 pods"
             for condition in list_at(maker, "status", "conditions"):
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     yield f"{condition.get('reason')}: {condition.get('message')}"
@@ -235,7 +237,7 @@ class Waits:
         try:
             return self.kube.logs(meta["namespace"], meta["name"], container, tail=5, previous=True)
         except (ApiRefused, ApiUnreachable) as error:
-            return f"(not readable: {error})"
+            return f"(could not be read: {error})"
 
     def said_of(self, pod: Obj, problem: str = "") -> str:
         """Return one line with a pod's problem and its newest warning, and further lines with

@@ -136,7 +136,7 @@ def _scalar(kind: Any, plain: Any, place: str) -> Any:
             return kind(plain)
         except ValueError:
             raise ValueError(
-                f"{place}: {plain!r} is none of {', '.join(str(item.value) for item in kind)}"
+                f"{place}: {plain!r} is not one of {', '.join(str(item.value) for item in kind)}"
             ) from None
     if kind is bytes:
         return base64.b64decode(_check(isinstance(plain, str), plain, place))

@@ -69,10 +69,10 @@ class NodeFacts:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
-    dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """kube-proxy on this Windows node runs with ``--enable-dsr=true``; the node's build may not
     support direct server return."""
-    update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """KB numbers of this Windows node's updates, separated by commas (``KB5044281``): from the
     node's label or annotation, or else from the list that a run has read in Windows."""
     cni: Fact[str] | None = None
@@ -92,7 +92,7 @@ class NodeFacts:
     its podCIDR; none if a cloud gives addresses. For Linux nodes, the podCIDR is known if flannel
     carries pods' packets."""
     differences: Fact[dict[str, str]] = field(
-        default_factory=lambda: Fact(None, "not known: nothing was asked")
+        default_factory=lambda: Fact(None, "not known: not read")
     )
     """Settings in which this Windows node may differ from others of its build: switches of HNS and
     VFP, .NET, LanguageMode, culture."""

@@ -112,8 +112,9 @@ class Pods:
         prefix = self.changes.run.prefix
         if prefix and privileged:
             raise MissingCapability(
-                "pods in a node's network and HostProcess pods do not run in prepared namespaces",
-                "run it without --namespaces-prefix, under the role of manifests/rbac/standard.yaml",
+                "host-network pods and HostProcess pods cannot run in prepared namespaces",
+                "run it without --namespaces-prefix, under the role of "
+                "manifests/rbac/standard.yaml",
             )
         security = PRIVILEGED if privileged else BASELINE
         try:
@@ -126,7 +127,7 @@ class Pods:
                 and refused.code < 500
                 and refused.code not in (401, 409, 429)
             ):
-                self.kube.reach.end(f"no namespace can be made: {refused}")
+                self.kube.reach.end(f"the run cannot create a namespace: {refused}")
             raise
         self._made.add(namespace)
         programs = {
@@ -286,7 +287,7 @@ class Pods:
             )
         except EnvironmentBroken as error:
             raise lost() or EnvironmentBroken(
-                f"{why and f'{why}, and no other is ready: '}{error}"
+                f"{why and f'{why}, and no other pod is ready: '}{error}"
             ) from error
         finally:
             self.progress(f"{home}/{seat}: ")
@@ -297,7 +298,7 @@ class Pods:
         if found is not None and not found["metadata"].get("deletionTimestamp"):
             return None
         return EnvironmentBroken(
-            f"namespace {home} of this run was deleted by somebody else while it was in use"
+            f"namespace {home} of this run was deleted while it was in use, but not by this run"
         )
 
     def again(self, wish: Wish, why: str = "") -> Workload:
@@ -320,7 +321,8 @@ class Pods:
         found: OS = node.os if node else _os_of(self.kube.get("v1", "Node", name))
         if found != role.os:
             raise EnvironmentBroken(
-                f"pod {meta['namespace']}/{meta['name']} is to be a {role.os} pod, but landed on {found} node {name}"
+                f"pod {meta['namespace']}/{meta['name']} must run on a {role.os} node, but was scheduled "
+                f"to {found} node {name}"
             )
         if by := tailor.redirecting(pod):
             raise EnvironmentBroken(

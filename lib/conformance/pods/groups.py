@@ -142,8 +142,8 @@ class Group(tuple[Workload, ...]):
         missing = [name for name in nodes if name not in there]
         if missing:
             raise MissingCapability(
-                f"a pod is needed on node {missing[0]}, but this run covers {', '.join(there) or 'no node'}",
-                f"cover it: --nodes={missing[0]}",
+                f"the test needs a pod on node {missing[0]}, but this run covers {', '.join(there) or 'no node'}",
+                f"cover the node: --nodes={missing[0]}",
             )
         return Group(there[name] for name in nodes)
 
@@ -175,7 +175,10 @@ class Group(tuple[Workload, ...]):
             ends = ", ".join(
                 f"{pod.role} on {pod.node}" for pod in dict.fromkeys((*self, *servers))
             )
-            raise MissingCapability(f"needs {what}: {ends}", "cover more nodes: --max-nodes-per-os")
+            raise MissingCapability(
+                f"the test needs {what}, but has only: {ends}",
+                "cover more nodes: --max-nodes-per-os",
+            )
         return found
 
 

@@ -95,7 +95,8 @@ class HostPods:
     def _windows(self, node: NodeFacts) -> Workload:
         if node.container_runtime.startswith("docker") or CONTAINERD.match(node.container_runtime):
             raise MissingCapability(
-                f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY
+                f"node {node.name} runs {node.container_runtime}, which has no HostProcess pods",
+                REMEDY,
             )
         wish = self._wish(node)
         tries = 0

@@ -49,7 +49,7 @@ def digest(image: str) -> str:
         )
     except FileNotFoundError:
         raise UsageProblem(
-            "images --lock: PATH has no crane, which reads digests from registries: "
+            "images --lock: crane, which reads digests from registries, is not in PATH; install: "
             "go install github.com/google/go-containerregistry/cmd/crane@latest"
         ) from None
     except subprocess.TimeoutExpired:
@@ -58,12 +58,14 @@ def digest(image: str) -> str:
         ) from None
     if done.returncode:
         words = " ".join(done.stderr.decode(errors="replace").split())[-300:]
-        raise SuiteError(f"images --lock: no digest of {image}: {words or 'crane failed'}")
+        raise SuiteError(
+            f"images --lock: the digest of {image} could not be read: {words or 'crane failed'}"
+        )
     if not _is_manifest(done.stdout):
         begin = " ".join(done.stdout[:100].decode(errors="replace").split())
         raise SuiteError(
-            f"images --lock: no digest of {image}: the registry, or a proxy in front of it, sent "
-            f"no manifest; its answer begins {begin!r}"
+            f"images --lock: the digest of {image} could not be read: the registry, or a proxy in "
+            f"front of it, sent no manifest; its answer begins {begin!r}"
         )
     return f"sha256:{hashlib.sha256(done.stdout).hexdigest()}"
 

@@ -52,8 +52,8 @@ def windows_image(image: str, node: NodeFacts) -> str:
     if tag is None:
         raise MissingCapability(
             f"node {node.name} runs Windows build {build or 'unknown'} ({node.os_image}), "
-            "and the suite knows no server core image for it",
-            f"known builds: {', '.join(map(str, sorted(WINDOWS_TAGS)))}; use nodes of one of them",
+            "for which the suite knows no Server Core image",
+            f"use nodes with one of the known builds: {', '.join(map(str, sorted(WINDOWS_TAGS)))}",
         )
     repository, _ = split(image)
     return f"{repository}:{tag}"

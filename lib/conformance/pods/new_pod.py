@@ -129,7 +129,9 @@ class NewPod:
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         problem = (
-            hopeless(pod) if pod is not None else f"it is gone{pods.watch.closed(self._node.name)}"
+            hopeless(pod)
+            if pod is not None
+            else f"it was deleted{pods.watch.closed(self._node.name)}"
         )
         if pod is None or problem:
             raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
@@ -175,7 +177,7 @@ class NewPod:
             )
         if end.get("exitCode") not in (_CONNECTED, _NO_ANSWER):
             raise EnvironmentBroken(
-                f"{what} ended with {end.get('exitCode')} ({end.get('reason') or 'no reason given'}), which says "
+                f"{what} ended with exit code {end.get('exitCode')} ({end.get('reason') or 'no reason given'}), which says "
                 "nothing about the network"
             )
         return bool(end["exitCode"] == _CONNECTED)

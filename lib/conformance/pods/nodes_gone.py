@@ -16,7 +16,7 @@ REMOVERS = {
 """Taints of nodes that are about to be removed."""
 REMEDY = (
     "run again on nodes that are not removed: exclude them from autoscaling, or name "
-    "other nodes by --nodes"
+    "other nodes with --nodes"
 )
 
 

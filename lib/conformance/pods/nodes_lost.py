@@ -29,7 +29,7 @@ one large answer costs less than several small answers."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
-REMEDY = "run again when the node is back, or on others (--nodes); ask its cloud or its owner why it was lost"
+REMEDY = "run again when the node is back, or on other nodes (--nodes); ask the owner of the node, or its cloud, why it was lost"
 
 
 @dataclass
@@ -138,7 +138,7 @@ class NodeWatch:
             return why
         behind = self._behind(name, leases)
         if name in leases and behind > leases[name][1]:
-            return f"its kubelet has not renewed its lease for {behind:.0f} s longer than the kubelets of other nodes"
+            return f"its kubelet has not renewed its lease for {behind:.0f} s, but kubelets of other nodes have"
         return ""
 
     def _evicting(self, node: Obj) -> str:
@@ -157,9 +157,9 @@ class NodeWatch:
         boot = boot_id(node)
         before = next((node for node in self.nodes if node.name == meta["name"]), None)
         if before and before.uid not in ("", meta.get("uid")):
-            return f"it was deleted, and created again at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
+            return f"it was deleted, and created again at {meta.get('creationTimestamp')} (UID {meta.get('uid')})"
         if before and boot and before.boot not in ("", boot):
-            return f"it was rebooted (boot id {boot}, at the run's beginning {before.boot})"
+            return f"it was rebooted (boot ID {boot} now, {before.boot} when the run began)"
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:

@@ -82,7 +82,7 @@ class OwnBackends:
             state = "ready" if ready else "unready"
             raise EnvironmentBroken(
                 f"pod {pod.label} did not become {state} within {settled.seconds:.0f} s, although "
-                f"its readiness gate was set so: check the kubelet of node {pod.node}"
+                f"its readiness gate was set accordingly: check the kubelet of node {pod.node}"
             )
 
     def remove(self) -> None:

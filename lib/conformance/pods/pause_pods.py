@@ -68,7 +68,7 @@ class PausePods:
                 f"{len(late)} of {count} pods have not started after {seconds:.0f} s: "
                 f"{self._pods.changes.waits.said_of(silent[0])}"
             )
-        words = f"{self.refusal(late[0])}; {len(late)} of {count} pods refused" if late else ""
+        words = f"{self.refusal(late[0])}; {len(late)} of {count} pods were refused" if late else ""
         return names, words
 
     def wait(
@@ -144,7 +144,9 @@ class PausePods:
             )
         }
         if gone := [name for name in names if name not in there]:
-            raise EnvironmentBroken(f"pod {self._pods.namespace}/{gone[0]} was deleted meanwhile")
+            raise EnvironmentBroken(
+                f"pod {self._pods.namespace}/{gone[0]} was deleted while the test waited"
+            )
         return [there[name] for name in names]
 
 

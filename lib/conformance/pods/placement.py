@@ -107,7 +107,8 @@ class Placement:
             if node in names:
                 return names.index(node) + 1
         raise MissingCapability(
-            f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node"
+            f"node {node} takes no pods",
+            "uncordon the node, or name another node with --disruptive-node",
         )
 
     def _ordered(self, os: OS) -> tuple[NodeFacts, ...]:
@@ -123,7 +124,7 @@ class Placement:
         """Return why a node cannot take pods, or has no Calico to judge; empty if it can be
         used."""
         if node.without_calico:
-            return f"Calico is not meant to run there: {node.without_calico}"
+            return f"Calico is not meant to run on it: {node.without_calico}"
         if not node.ready:
             return f"not ready ({node.unready})" if node.unready else "not ready"
         if not node.schedulable:
@@ -132,7 +133,7 @@ class Placement:
             if not tolerated(taint, self._tolerations):
                 key = str(taint.get("key"))
                 value = f"={taint['value']}" if taint.get("value") else ""
-                return f"taint {key}{value}:{taint.get('effect')} is not tolerated, unless by --tolerate {key}"
+                return f"taint {key}{value}:{taint.get('effect')} is not tolerated; to tolerate it, use --tolerate {key}"
         return ""
 
     def first(self, os: OS) -> NodeFacts:
@@ -150,7 +151,7 @@ class Placement:
         ]:
             raise EnvironmentBroken(f"no {name} node is left: {'; '.join(lost)}")
         raise MissingCapability(
-            f"needs a usable {name} node, found none"
+            f"the test needs a usable {name} node, but there is none"
             + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"
             + (

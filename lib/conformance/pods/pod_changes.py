@@ -98,7 +98,7 @@ def unready(kube: Kube, workloads: Sequence[Workload], since: float) -> str:
     now = there_now(kube, workloads)
     return "; ".join(
         f"pod {pod.label} {'was not ready until' if ready else 'is not ready since'} {at}, "
-        "by the kubelet's probes"
+        "according to the kubelet's probes"
         for pod in workloads
         for ready, at in [pod_state.containers_ready_since(now.get((pod.namespace, pod.pod)) or {})]
         if not ready

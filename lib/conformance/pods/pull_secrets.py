@@ -44,15 +44,15 @@ def _pull_secret(kube: Kube, name: str) -> Obj:
         found = kube.get("v1", "Secret", name, "default")
     except ApiRefused as refusal:
         raise EnvironmentBroken(
-            f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
+            f"pull secret {name} cannot be read in namespace default: {refusal.message}"
             " (the user needs the role of manifests/rbac/pull-secrets.yaml)"
         ) from refusal
     if not str(found.get("type")).startswith(
         "kubernetes.io/dockerc"
     ):  # dockercfg, dockerconfigjson
         raise EnvironmentBroken(
-            f"pull secret {name}: kubelets cannot pull with type {found.get('type')}; create it "
-            "with kubectl -n default create secret docker-registry"
+            f"pull secret {name} has type {found.get('type')}, which kubelets cannot use; create "
+            "it with kubectl -n default create secret docker-registry"
         )
     return found
 
@@ -61,7 +61,7 @@ def unusable_pull_secrets(kube: Kube, images: Images) -> list[str]:
     """Return the reasons why pull secrets cannot be copied into the run's namespaces."""
     create = [Right("create", "secrets")] if images.all_pull_secrets else []
     reasons = [
-        f"{kube.access.user} may not {right.label}, as pull secrets are copied into the run's "
+        f"{kube.access.user} may not {right.label}, but pull secrets are copied into the run's "
         "namespaces; bind the role of manifests/rbac/pull-secrets.yaml"
         for right in missing(kube, create)
     ]

@@ -118,7 +118,7 @@ def strangers(pod: Obj) -> str:
         if not ready.pop(container["name"], True)
     ]
     return (
-        f"only container {late[0]} is not, which the run did not request"
+        f"only container {late[0]} is not ready, and the run did not request it"
         if late and all(ready.values())
         else ""
     )

@@ -74,7 +74,7 @@ class TemporaryNamespace:
             first, _, rest = str(error).partition("\n")
             text = "\n".join(
                 [
-                    f"{first}; still there: {', '.join(left) or 'nothing any more'}",
+                    f"{first}; still there: {', '.join(left) or 'nothing'}",
                     *filter(None, [rest]),
                 ]
             )

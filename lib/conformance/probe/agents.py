@@ -326,7 +326,7 @@ class Agents:
             for pending in attempts:
                 pending.begun += seconds
 
-        error = ProbeBroken(f"the agent in {source.label} ended before it got a request")
+        error = ProbeBroken(f"the agent in {source.label} ended before it received a request")
         unsent = attempts
         try:
             self.agent(source, protocol.AGENTS[source.os], postpone)
@@ -351,7 +351,7 @@ class Agents:
         if again and self._restarted[own] >= self.limits.restarts:
             last = self._error.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
-                f"{last}; it is no longer restarted after {counted(self.limits.restarts, 'restart')}",
+                f"{last}; it is not restarted again after {counted(self.limits.restarts, 'restart')}",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1

@@ -85,7 +85,8 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     found_documents = many(found)
     if not all(isinstance(item, dict) for item in found_documents):
         raise ProbeBroken(
-            f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects"
+            f"{what}: the output is not a list of objects: {stdout[:200]!r}",
+            transport="not objects",
         )
     return found_documents
 
@@ -184,7 +185,7 @@ def load_balancers(found: Obj) -> list[LoadBalancer]:
 def _subnet(found: Any) -> HnsSubnet:
     if not isinstance(found, dict):
         raise ProbeBroken(
-            f"a subnet of an HNS network is no object: {found!r}", transport="garbled output"
+            f"a subnet of an HNS network is not an object: {found!r}", transport="garbled output"
         )
     vsids = [item.get("VSID") for item in many(found.get("Policies")) if isinstance(item, dict)]
     known = [_number(vsid, "VSID", found) for vsid in vsids if vsid is not None]
@@ -245,5 +246,5 @@ def _number(value: Any, key: str, found: Obj) -> int:
         return int(value)
     except (TypeError, ValueError):
         raise ProbeBroken(
-            f"{key} is no number: {str(found)[:200]}", transport="garbled output"
+            f"{key} is not a number: {str(found)[:200]}", transport="garbled output"
         ) from None

@@ -76,7 +76,7 @@ def other_program(hello: dict[str, Any], program: Program) -> str:
     """Return why an agent's hello does not match the program that this suite mounted; empty if it
     matches."""
     if hello.get("protocol") != PROTOCOL:
-        return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"
+        return f"it speaks protocol {hello.get('protocol')!r}, but the suite speaks {PROTOCOL}"
     if hello.get("sha256") != program.sha256:
         return (
             f"its program is not this suite's {program.name} "

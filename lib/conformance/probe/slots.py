@@ -113,7 +113,7 @@ class Slots:
             )
         if settled.last is None:
             held = self.holders(name, count)
-            why = f"; these still use one: {held}" if held else ""
+            why = f"; still in use: {held}" if held else ""
             raise ProbeBroken(
                 f"no slot {name} became free within {within:.0f} s (limit {count}){why}",
                 transport="no free slot",

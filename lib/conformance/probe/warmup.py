@@ -51,8 +51,8 @@ class Warmth:
             for observation in self.cold[:3]
         )
         return (
-            f"still without a network after {self.seconds:.0f} s: {names}; the tests of claims "
-            "decide about it"
+            f"some pods have no network after {self.seconds:.0f} s: {names}; the tests of claims "
+            "show whether this is a fault"
         )
 
 

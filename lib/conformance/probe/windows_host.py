@@ -64,7 +64,7 @@ def connecting(targets: Sequence[str], seconds: float) -> str:
     Raise ProbeBroken for a target that is no IPv4 address and port.
     """
     if strange := [target for target in targets if not _TARGET.fullmatch(target)]:
-        raise ProbeBroken(f"{strange[0]!r} is no IPv4 address and port")
+        raise ProbeBroken(f"{strange[0]!r} is not an IPv4 address with a port")
     given = (
         f"$targets = [string]'{' '.join(targets)}'; $milliseconds = [int]{round(1000 * seconds)}; "
     )
@@ -105,7 +105,8 @@ def bgp_host(text: str, where: str) -> BgpHost:
         )
     except (TypeError, KeyError) as error:
         raise ProbeBroken(
-            f"{where}: bgp.ps1 printed an object of another shape: {error}", transport="garbled"
+            f"{where}: bgp.ps1 printed an object with unexpected fields: {error}",
+            transport="garbled",
         ) from None
 
 
@@ -138,7 +139,9 @@ def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, A
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("errors"), dict):
-        raise ProbeBroken(f"{where}: {program} printed no whole object{shown}", transport="cut off")
+        raise ProbeBroken(
+            f"{where}: {program} printed no complete object{shown}", transport="cut off"
+        )
     return found
 
 
@@ -173,7 +176,8 @@ def _end(token: Any, where: str) -> datetime | None:
         found = None
     if letters and not found:
         raise ProbeBroken(
-            f"{where}: cni_token.ps1 printed a token of another shape", transport="garbled output"
+            f"{where}: cni_token.ps1 printed a token with unexpected fields",
+            transport="garbled output",
         )
     return datetime.fromtimestamp(int(found[1]), UTC) if found else None
 

@@ -253,9 +253,9 @@ class Settings:
 def prefix_problem(text: str) -> str:
     """Return the reason why names of namespaces cannot begin with a text; empty if they can."""
     if not _PREFIX.fullmatch(text):
-        return "expected lower-case letters, digits and hyphens, 40 at most, that begin and end with no hyphen"
+        return "expected at most 40 lower-case letters, digits and hyphens, with no hyphen at the beginning or end"
     return (
-        f"{OWN} is what runs call namespaces of their own; choose another"
+        f"{OWN} is reserved for namespaces that runs create; choose another prefix"
         if text.startswith(OWN)
         else ""
     )
@@ -268,9 +268,9 @@ def external_target(text: str) -> tuple[str, int]:
         ipaddress.IPv4Address(address)
         number = int(port) if colon else EXTERNAL_PORT
         if not 0 < number < 65536:
-            raise ValueError(f"{number} is no port")
+            raise ValueError(f"{number} is not a port")
     except ValueError as error:
         raise UsageProblem(
-            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({error})"
+            f"--external-target {text}: expected an IPv4 address, with or without a port, such as 198.51.100.10:443 ({error})"
         ) from None
     return address, number

@@ -61,7 +61,8 @@ def calibration(text: str, where: str) -> Plain | None:
         return None
     if found.get("schema") != SCHEMA:
         raise UsageProblem(
-            f"{where}: calibration of schema {found.get('schema')}, this suite reads {SCHEMA}"
+            f"{where}: the calibration has schema {found.get('schema')}, but this suite reads "
+            f"schema {SCHEMA}"
         )
     return found
 

@@ -102,7 +102,7 @@ class PodLimits:
             _CPU.fullmatch(given["cpu"]) and _MEMORY.fullmatch(given["memory"])
         ):
             raise UsageProblem(
-                f"--pod-limits {text}: expected cpu=2,memory=1Gi (cpu also 1500m, memory also 512Mi)"
+                f"--pod-limits {text}: expected, for example, cpu=2,memory=1Gi or cpu=1500m,memory=512Mi"
             )
         return cls(cpu=given["cpu"], memory=given["memory"])
 
@@ -127,12 +127,12 @@ def _choice(path: Path, image: str, entry: Any, known: list[str]) -> ImageChoice
     where = f"--images {path}: {image}"
     if image not in known:
         near = difflib.get_close_matches(image, known, 1)
-        meant = f"; meant {near[0]}?" if near else ""
+        meant = f"; did you mean {near[0]}?" if near else ""
         raise UsageProblem(
             f"{where}: the suite has no such image{meant} (pytest --list-images shows all)"
         )
     if not isinstance(entry, dict) or not entry or entry.keys() - _FORMS.keys():
-        raise UsageProblem(f"{where}: expected some of {', '.join(_FORMS)}")
+        raise UsageProblem(f"{where}: expected one or more of {', '.join(_FORMS)}")
     for key, value in entry.items():
         if not _FORMS[key].fullmatch(str(value)):
             raise UsageProblem(f"{where}: {key} {value} is not a valid {key}")

@@ -330,8 +330,9 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
             needed = getattr(entries, field)
             if entries.tcp_give_up <= needed:
                 raise UsageProblem(
-                    f"{where}: {name}.tcp_give_up is {entries.tcp_give_up:g} s and {name}.{field} {needed:g} s: "
-                    f"{what} would look like a denial; give it more, or lower {field} where packets cannot be lost"
+                    f"{where}: {name}.tcp_give_up is {entries.tcp_give_up:g} s, but has to be more than {name}.{field}, "
+                    f"which is {needed:g} s: {what} would look like a denial; raise tcp_give_up, or lower {field} "
+                    "if packets cannot be lost"
                 )
         spanned = entries.agree_span + entries.hold
         outage = 2 * entries.tcp_give_up - entries.syn_again
@@ -339,7 +340,7 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
             raise UsageProblem(
                 f"{where}: {name}.agree_span + {name}.hold is {spanned:g} s, but has to be more than "
                 f"2 x {name}.tcp_give_up - {name}.syn_again, which is {outage:g} s: an outage of two "
-                "give-up times would look like a denial; give them more"
+                "give-up times would look like a denial; raise agree_span or hold"
             )
 
 
@@ -389,7 +390,7 @@ def _quantity(node: Any, kind: str, place: str) -> float | int:
     text = (
         str(node.value)
         if isinstance(node, yaml.ScalarNode)
-        else "something else than a number with its unit"
+        else "a value other than a number with its unit"
     )
     match = _QUANTITY.fullmatch(text.strip())
     unit = match["unit"] if match else ""

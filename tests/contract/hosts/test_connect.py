@@ -55,7 +55,7 @@ def test_each_target_has_the_result_of_its_own_connection() -> None:
 
 def test_a_target_that_is_no_address_and_port_is_not_asked() -> None:
     for target in ("10.0.0.1", "host:80", "10.0.0.1:80'; Remove-Item x; '"):
-        with pytest.raises(ProbeBroken, match="is no IPv4 address and port"):
+        with pytest.raises(ProbeBroken, match="is not an IPv4 address with a port"):
             windows_host.connecting(["10.0.0.1:80", target], 1.0)
 
 

@@ -63,7 +63,10 @@ def test_a_felix_that_does_not_start_is_noted_with_its_errors(tmp_path: Path) ->
         done = lab.hybridlab("faults", *where, "inject", "felix-crash-loops", "node=windows-2019")
         assert done.returncode == 0, done.stderr
         notes = looked(lab, bool)
-    assert "error since the run began in felix of calico-system/calico-node-windows-" in notes[0]
+    assert (
+        "error since the run began in the log of felix in calico-system/calico-node-windows-"
+        in notes[0]
+    )
     assert " on windows-2019: " in notes[0]
     assert "Felix does not start; kubectl logs -n calico-system " in notes[0]
 
@@ -89,6 +92,6 @@ def test_pods_without_an_address_are_noted_from_the_cni_plugins_log_of_their_nod
             "[ERROR][4711] cni-plugin/plugin.go 586: Final result of CNI ADD was an error." in note
         )
     assert refused == [
-        "last look at logs: the CNI plugin's log, a file of each node, is not read: this run "
-        "executes nothing in pods"
+        "last look at logs: the CNI plugin's log, a file on each node, was not read: this run "
+        "executes no commands in pods"
     ]

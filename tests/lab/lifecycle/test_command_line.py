@@ -60,7 +60,7 @@ from tests.lab.lab_process import READY_WITHIN, hybridlab, running_lab
             id="no directory",
         ),
         pytest.param(["up", "--port", "70000"], 4, "'70000' is not a port", id="port out of range"),
-        pytest.param(["statsu"], 4, "; meant status?", id="unknown command"),
+        pytest.param(["statsu"], 4, "; did you mean status?", id="unknown command"),
         pytest.param(
             ["up", "--prot", "1"], 4, "--prot 1; see hybridlab --help", id="unknown option"
         ),

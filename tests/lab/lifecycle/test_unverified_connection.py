@@ -24,7 +24,7 @@ from tests.lab.lifecycle.test_hostile_cluster import run
 
 pytestmark = [pytest.mark.whole_run, pytest.mark.xdist_group("unverified")]
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
-WORDS = "nobody verifies the certificate of {server} (insecure-skip-tls-verify)"
+WORDS = "the certificate of {server} is not verified (insecure-skip-tls-verify)"
 ACCEPT = "--accept-unverified-tls"
 
 
@@ -81,7 +81,7 @@ def test_a_run_says_so_once_in_its_output_and_in_its_reports(unverified: Unverif
     stored = json.loads((folder / "conformance.json").read_text())
     assert stored["run"]["unverified"] == unverified.warning
     page = (folder / "report.html").read_text()
-    assert "nobody verifies the certificate of (removed) (insecure-skip-tls-verify)" in page
+    assert "the certificate of (removed) is not verified (insecure-skip-tls-verify)" in page
     for form in ("text", "markdown"):
         shown = run("conformance.cli", "show", str(folder), "--format", form)
         assert shown.returncode == 0, shown.stderr

@@ -35,7 +35,7 @@ LAB = tuple(word for name, value in SLOW.items() for word in ("--set", f"timing.
 CHANGING = ("suites/vxlan/test_vni.py", "--allow-cluster-disruptive")
 CHANGED_WITHIN = 120.0
 """Seconds; only a run that hangs is caught."""
-MAKES_NAMESPACES = "the run's user may not create namespaces in all namespaces (needed to make the run's namespaces)"
+MAKES_NAMESPACES = "the run's user may not create namespaces in all namespaces (needed to create the run's namespaces)"
 NAMES_BACKENDS = "may not create endpointslices.discovery.k8s.io"
 HOLDS_LOCK = "the run's user may not create leases.coordination.k8s.io in calico-conformance-system"
 

@@ -187,12 +187,12 @@ def untouched(lab: RunningLab) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("wrong", "options", "code", "says"),
     [
-        (foreign_pod, (OPTION,), 7, "namespace team-a-gw1-world-b is not empty: pod theirs is not the suite's"),
+        (foreign_pod, (OPTION,), 7, "namespace team-a-gw1-world-b is not empty: pod theirs does not belong to the suite"),
         (no_label, (OPTION,), 7, "namespace team-a-gw0-elsewhere lacks the label conformance/team=elsewhere"),
-        (untouched, ("--namespaces-prefix=team-c",), 7, "namespace team-c-watch is not there (and 7 more); make them:"),
+        (untouched, ("--namespaces-prefix=team-c",), 7, "namespace team-c-watch does not exist (and 7 more); make them:"),
         (untouched, (OPTION, "-n", "3"), 4, "-n 3: namespaces team-a-... are prepared for 2 workers; run with -n 2"),
-        (untouched, ("--namespaces-prefix=Team_A",), 4, "expected lower-case letters, digits and hyphens"),
-        (untouched, ("--namespaces-prefix=calico-demo",), 4, "is what runs call namespaces of their own"),
+        (untouched, ("--namespaces-prefix=Team_A",), 4, "expected at most 40 lower-case letters, digits and hyphens"),
+        (untouched, ("--namespaces-prefix=calico-demo",), 4, "is reserved for namespaces that runs create"),
         (untouched, (OPTION, "--allow-disruptive"), 4, "--allow-disruptive and --namespaces-prefix contradict"),
     ],
 )  # fmt: skip

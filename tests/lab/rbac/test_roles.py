@@ -27,7 +27,7 @@ def test_read_only_decides_what_only_reads_and_names_what_it_lacks(
         "NOT_APPLICABLE",
         "NOT_OBSERVED",
     }
-    lacking = "the run's user may not create namespaces in all namespaces (needed to make the run's namespaces)"
+    lacking = "the run's user may not create namespaces in all namespaces (needed to create the run's namespaces)"
     assert lacking in verdicts["DEMO-2"][1]
     (note,) = [
         line

@@ -138,7 +138,4 @@ def test_without_a_cluster_that_is_named_nothing_is_made(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     done = printed(tmp_path / "lane.yaml")
     assert done.returncode == 4
-    assert (
-        done.stderr
-        == "ERROR: KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH\n"
-    )
+    assert done.stderr == "ERROR: KUBECONFIG is not set; set it, or use --kubeconfig=PATH\n"

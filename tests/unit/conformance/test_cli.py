@@ -248,7 +248,7 @@ def test_a_user_that_is_made_over_an_unverified_connection_is_warned_about_it(
     path = lane(tmp_path / "k", "https://10.0.0.1:6443", more)
     assert main(["kubeconfig", f"--kubeconfig={path}"]) == 7
     said = capsys.readouterr()
-    note = "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)"
+    note = "the certificate of https://10.0.0.1:6443 is not verified (insecure-skip-tls-verify)"
     assert said.err == f"note: {note}\nERROR: asked\n"
     assert said.out == ""
 
@@ -389,8 +389,11 @@ def test_the_titles_of_kinds_stand_below_each_other(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["claims", "DEMO-77"], "claims DEMO-77: no such claim; meant DEMO-7 or DEMO-9 or DEMO-8?"),
-        (["kinds", "akx"], "kinds akx: no such kind; meant aks?"),
+        (
+            ["claims", "DEMO-77"],
+            "claims DEMO-77: no such claim; did you mean DEMO-7 or DEMO-9 or DEMO-8?",
+        ),
+        (["kinds", "akx"], "kinds akx: no such kind; did you mean aks?"),
         (
             ["matrx"],
             "calico-conformance: argument COMMAND: invalid choice: 'matrx'; did you mean matrix?",

@@ -15,7 +15,7 @@ from conformance.marks import manifest, needs, smoke, verifies
 
 def test_an_unknown_claim_is_refused_with_its_neighbours() -> None:
     with pytest.raises(
-        pytest.UsageError, match=r"verifies\('VXLAN-19'\): no such claim; meant VXLAN-9"
+        pytest.UsageError, match=r"verifies\('VXLAN-19'\): no such claim; did you mean VXLAN-9"
     ):
         verifies("VXLAN-19")
 

@@ -40,7 +40,7 @@ class BgpFacts:
 
     OWN = "its blocks"
     """The value for a Windows node that announces exactly the networks that it must announce."""
-    BY_A_REFLECTOR = "by a Linux node"
+    BY_A_REFLECTOR = "learned from a Linux node"
     """The value for a Windows node that learns from a Linux node the blocks of nodes that are not
     its peers."""
 
@@ -68,7 +68,7 @@ class BgpFacts:
             and not silent.startswith(NO_CMDLET)
             and NOT_CONFIGURED not in silent
         ):
-            status = f"Running, and Get-BgpRouter ends in an error: {silent}"
+            status = f"Running, but Get-BgpRouter fails: {silent}"
         source = f"Get-Service and Get-BgpRouter on node {windows}: {status or error}"
         return {f"service RemoteAccess of node {windows}": Fact(status, source)}
 
@@ -98,7 +98,7 @@ class BgpFacts:
         """Return the node from which a Windows node learns the blocks of nodes that are not its
         peers.
 
-        The value is ``by a Linux node``, which reflects the blocks, or the fault. Raise
+        The value is ``learned from a Linux node``, which reflects the blocks, or the fault. Raise
         MissingCapability if no block can reach the node by a reflector.
         """
         observed = self._anew(windows)
@@ -110,8 +110,8 @@ class BgpFacts:
         linux, beyond = self._linux_peers(windows, observed)
         if not beyond:
             raise MissingCapability(
-                f"no Linux node is a peer of node {windows} and may reflect others' blocks to it",
-                "make a BGPPeer whose peerSelector selects Linux nodes with a reflector's id",
+                f"no peer of node {windows} is a Linux node that may reflect blocks of other nodes",
+                "create a BGPPeer whose peerSelector selects Linux route reflectors",
             )
         return {
             f"route of node {windows} to block {block} of node {node.name}": Fact(
@@ -147,10 +147,10 @@ class BgpFacts:
         states = {peer.name: peer.state for peer in host.peers}
         told = ", ".join(
             f"{states[name]} with node {node.name}"
-            + ("" if _is_reflector(node) else ", which has no reflector's cluster id")
+            + ("" if _is_reflector(node) else ", which has no route reflector cluster ID")
             for name, node in linux.items()
         )
-        found = f"by {names[0]}, which is no Linux node" if names else "none"
+        found = f"learned from {names[0]}, which is not a Linux node" if names else "none"
         return f"{found}; sessions: {told}"
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
@@ -161,8 +161,8 @@ class BgpFacts:
         routers = self._routers(windows)
         if not routers:
             raise MissingCapability(
-                f"no BGPPeer gives node {windows} a router outside the cluster as its peer",
-                "make a BGPPeer with the router's peerIP that selects it",
+                f"no BGPPeer makes a router outside the cluster a peer of node {windows}",
+                f"create a BGPPeer with the router's peerIP that selects node {windows}",
             )
         observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
@@ -172,7 +172,7 @@ class BgpFacts:
                 _external(observed, address), source
             )
             if selected
-            else Fact(None, "the nodeSelector of its BGPPeer cannot be read")
+            else Fact(None, "the nodeSelector of the BGPPeer cannot be parsed")
             for address, selected in routers.items()
         }
 
@@ -208,14 +208,14 @@ class BgpFacts:
         more = sorted(set(observed.custom_routes) - set(blocks))
         pools = [str(pool.value) for pool in self._calico.pool_cidrs().values()]
         text = (
-            f"not {', '.join(missing)}"
+            f"its blocks except {', '.join(missing)}"
             if missing
             else f"{self.OWN} and {', '.join(more)}"
             if more
             else self.OWN
         )
         if others := [network for network in more if not missing and _within(network, pools)]:
-            text = f"{', '.join(others)}, no block of its own"
+            text = f"{', '.join(others)} outside its blocks"
         return {name: Fact(text, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
@@ -235,20 +235,20 @@ class BgpFacts:
         if not wanted:
             raise MissingCapability(
                 "Calico advertises no service network",
-                "set serviceClusterIPs of BGPConfiguration default where that is wanted",
+                "set serviceClusterIPs of BGPConfiguration default to announce Services",
             )
         observed = self._anew(windows)
         name = f"service networks that node {windows} announces"
         own = [route for route in observed.custom_routes if _within(route, wanted)]
         witness = [
-            f"{route.network} by {route.peer}"
+            f"{route.network} from {route.peer}"
             for route in observed.routes
             if _within(route.network, wanted)
         ]
         if "custom" in observed.errors or not (own or witness):
             why = (
                 observed.errors.get("custom")
-                or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
+                or f"it learns none of {', '.join(wanted)}, so no peer seems to advertise them"
             )
             return {name: Fact(None, f"node {windows}: {why}")}
         return {
@@ -265,7 +265,7 @@ class BgpFacts:
         if not address_of(nodes[toward]):
             return {
                 f"address of node {toward}": Fact(
-                    f"none is announced (annotation {ADDRESS})", "its annotations"
+                    f"none is announced (annotation {ADDRESS})", "the node's annotations"
                 )
             }
         windows = next((name for name in (node, toward) if name in self._looked_into), "")
@@ -362,7 +362,9 @@ class BgpFacts:
             if route.network in blocks and (
                 third := self._calico.by_another(route.next_hop, other.name)
             ):
-                return f", and its block {route.network} by {route.next_hop}, which is node {third}"
+                return (
+                    f", but its block {route.network} via {route.next_hop}, which is node {third}"
+                )
         return ""
 
     def _down(self, windows: str, host: BgpHost, other: NodeFacts) -> str:
@@ -380,8 +382,8 @@ class BgpFacts:
                 f"the end that is down is node {other.name}: no Windows node has a session with it"
             )
         if others or (at_other_end and _has_session(at_other_end)):
-            return "between these two nodes alone"
-        return f"look at both ends, node {other.name} first"
+            return "only this session is down"
+        return f"check both ends, node {other.name} first"
 
     def _advertised(self) -> list[str]:
         objects, _ = self._calico.listed("BGPConfiguration")
@@ -396,7 +398,7 @@ class BgpFacts:
 def _trouble(host: BgpHost) -> str:
     """Return why a Windows host can have no session; empty: no reason is known."""
     if host.service and host.service != "Running":
-        return f"its service RemoteAccess is {host.service}"
+        return f"service RemoteAccess is {host.service}"
     return NOT_CONFIGURED if NOT_CONFIGURED in host.errors.get("peer", "") else ""
 
 
@@ -406,8 +408,9 @@ def _has_session(host: BgpHost) -> bool:
 
 def _left_the_mesh(reflector: str, windows: str) -> str:
     return (
-        f"node {reflector} is a route reflector, which leaves the mesh, and node {windows} does "
-        "not know that: confd's template for Windows skips no reflector; add a BGPPeer between them"
+        f"node {reflector} is a route reflector and has left the mesh, but node {windows} still "
+        "expects the session: confd's template for Windows does not skip route reflectors; add a "
+        "BGPPeer between the two nodes"
     )
 
 
@@ -421,9 +424,9 @@ def _external(host: BgpHost, address: str) -> str | None:
     if peer is None:
         trouble = _trouble(host)
         known = trouble or "peer" not in host.errors
-        return f"no peer {address}; {trouble or 'look at its confd'}" if known else None
+        return f"no peer {address}; {trouble or 'check confd on the node'}" if known else None
     if peer.state == CONNECTED and all(route.peer != peer.name for route in host.routes):
-        return "Connected, without a route from it"
+        return "Connected, but no route from this peer"
     return peer.state
 
 
@@ -444,9 +447,9 @@ def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
     if any(ipaddress.ip_address(hop) in own if routed else hop == address for hop in hops):
         return ""
     not_this = (
-        f"which is beyond its subnet {own}" if routed else f"not by the node's address {address}"
+        f"which is outside the subnet {own}" if routed else f"not via the node's address {address}"
     )
-    return f"by {hops[0]}, {not_this}" if hops else "no route"
+    return f"via {hops[0]}, {not_this}" if hops else "no route"
 
 
 def _within(network: str, wanted: list[str]) -> bool:

@@ -66,14 +66,14 @@ class HnsHealth:
 
     def shared_addresses(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the addresses that more than one local endpoint of a pod has."""
-        name = f"addresses that several pods' endpoints on node {node} have"
+        name = f"addresses shared by endpoints of several pods on node {node}"
         return {name: self._lasting(node, self._of_endpoints, shared_addresses)}
 
     def endpoints_of_nobody(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the local endpoints that belong to no pod, and the pods of the run without an
         endpoint."""
         without = f"pods of the run without an HNS endpoint on node {node}"
-        orphans = f"pods' endpoints on node {node} that belong to no pod"
+        orphans = f"pod endpoints in HNS on node {node} that belong to no pod"
         return {
             orphans: self._lasting(node, self._of_endpoints, endpoints_of_nobody),
             without: self._lasting(
@@ -91,7 +91,7 @@ class HnsHealth:
             for name, fact in self.endpoints_of_nobody(node).items()
             if fact.value
         ]
-        return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
+        return Fact(bool(wrong), "; ".join(wrong) or f"HNS on node {node} has no leftovers")
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the ports of ClusterIP Services whose load balancer is missing or has other
@@ -119,9 +119,9 @@ class HnsHealth:
             found = {key: now[key] for key in found if key in now}
             taken += 1
         seconds = self.timings.run.hns_looks * (taken - 1)
-        text = f"{len(look.endpoints)} endpoints, {len(look.balancers)} load balancers"
+        text = f"endpoints: {len(look.endpoints)}, load balancers: {len(look.balancers)}"
         left = f"; left over: {', '.join(leftovers(look))}" if leftovers(look) else ""
-        source = f"HNS of node {node} ({text}), looks: {taken} within {seconds:g} s{left}"
+        source = f"HNS on node {node} ({text}), reads: {taken} within {seconds:g} s{left}"
         return Fact(tuple(found.values()), source)
 
     def _of_endpoints(self, node: str) -> Look:
@@ -240,7 +240,7 @@ def wrong_balancers(look: Look) -> Deviations:
             found[port] = f"{port.label}: no load balancer"
         elif members != port.members:
             expected, observed = (", ".join(sorted(one)) for one in (port.members, members))
-            found[port] = f"{port.label}: members {observed or 'none'} in place of {expected}"
+            found[port] = f"{port.label}: members {observed or 'none'} instead of {expected}"
     return found
 
 

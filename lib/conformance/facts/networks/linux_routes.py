@@ -35,7 +35,7 @@ class LinuxRoutes:
             for owner in [name.removeprefix("blocks of node ")]
             for cidr in map(ipaddress.IPv4Network, blocks.value or [])
         } | {
-            f"route of node {linux} to {net}": f"by {route.gateway} to a block of no node"
+            f"route of node {linux} to {net}": f"via {route.gateway}, but no node has this block"
             for net, route in self._to_no_block(routes)
         }
         return {name: Fact(text, f"ip route on node {linux}") for name, text in found.items()}
@@ -46,13 +46,13 @@ class LinuxRoutes:
             return "no route for the whole block"
         hop = routes[cidr].gateway
         if other := self.calico.by_another(hop, owner):
-            return f"by {hop}, which is node {other}"
+            return f"via {hop}, which is node {other}"
         inside = [
             f"{net} dev {route.device}"
             for net, route in routes.items()
             if net.subnet_of(cidr) and net != cidr
         ]
-        return f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
+        return f"only routes within the block: {', '.join(inside)}" if inside else AGGREGATED
 
     def _to_no_block(self, routes: Routes) -> Iterator[tuple[ipaddress.IPv4Network, RouteEntry]]:
         """Yield the routes through another node to a part of a pool that is no node's block."""
@@ -69,7 +69,7 @@ class LinuxRoutes:
     def by_ipip(self, linux: str) -> dict[str, Fact[list[str]]]:
         """Return the routes of a Linux node that use the IPIP device."""
         routes = [route.destination for route in self.look(linux).routes if route.device == IPIP]
-        return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
+        return {f"routes of node {linux} via {IPIP}": Fact(routes, f"ip route on node {linux}")}
 
     def ipip_setting(self) -> dict[str, Fact[str]]:
         """Return whether IPIP is turned on; ``off`` also if the setting is absent, because the
@@ -81,7 +81,7 @@ class LinuxRoutes:
         return {
             name: Fact(
                 "on" if is_on(fact.value) else "off",
-                fact.source if fact.known else f"{fact.source}: it follows the pools",
+                fact.source if fact.known else f"{fact.source}, so it follows the IP pools",
             )
             for name, fact in felix.everywhere("ipipEnabled", linux).items()
         }

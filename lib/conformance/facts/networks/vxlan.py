@@ -62,7 +62,9 @@ class VxlanFacts:
             own = _ipv4(blocks[f"blocks of node {node}"])
             address = now.get(node, {}).get(TUNNEL, "")
             is_second = address in {str(block[1]) for block in own}
-            where = SECOND if is_second else f"{address or 'none'}, its blocks are {listed(own)}"
+            where = (
+                SECOND if is_second else f"{address or 'none'}, but its blocks are {listed(own)}"
+            )
             found[f"tunnel address of node {node}"] = Fact(
                 where,
                 f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(own)}",
@@ -151,10 +153,12 @@ class VxlanFacts:
         if not noted:
             missing = f"annotation {ADDRESS} is missing, so no node has a route to its pods"
             return {f"address of node {node}": Fact("none is announced", missing)}
-        value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
+        value = (
+            ANNOUNCED if noted in own else f"{noted} is announced, but the node does not have it"
+        )
         return {
             f"address of node {node}": Fact(
-                value, f"annotation {ADDRESS} {noted}; it has {listed(own)}"
+                value, f"annotation {ADDRESS} {noted}; the node has {listed(own)}"
             )
         }
 
@@ -163,7 +167,9 @@ class VxlanFacts:
         text = "no device"
         if link and link.vxlan:
             text = (
-                str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
+                str(link.vxlan.vni)
+                if link.up
+                else f"a device that is down, with VNI {link.vxlan.vni}"
             )
         return {
             f"VNI of {DEVICE} on node {host.node}": self._against_the_vni(
@@ -187,7 +193,7 @@ class VxlanFacts:
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
-                f"{port.value}, the configured port is {wanted.value}",
+                f"{port.value}, but the configured port is {wanted.value}",
                 f"{port.source}; {wanted.source}",
             )
             for name, port in self._device_port(host).items()
@@ -220,12 +226,16 @@ class VxlanFacts:
         """Compare a VNI with the configured VNI. Raise EnvironmentBroken if they differ while
         another run is changing the VNI."""
         wanted = self._setting("vxlanVNI", node)
-        value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
+        value = (
+            CONFIGURED
+            if told == str(wanted.value)
+            else f"{told}, but the configured VNI is {wanted.value}"
+        )
         if value != CONFIGURED and (by := self._vni_changed()):
             raise EnvironmentBroken(f"{where}: {value}, while {by}")
         return Fact(
             value,
-            f"{where}: {told}; the VNI is {wanted.value}: {wanted.source}",
+            f"{where}: {told}; the configured VNI is {wanted.value}: {wanted.source}",
         )
 
     def _setting(self, field: str, node: str) -> Fact[int]:
@@ -285,7 +295,7 @@ def _announcing(annotations: Mapping[str, Mapping[str, str]]) -> bool:
 def _number(field: str, told: Fact[str]) -> Fact[int]:
     """Return a setting of VXLAN, or Calico's default if it is not set."""
     if told.value is None:
-        return Fact(DEFAULTS[field], f"{told.source}, which means the default")
+        return Fact(DEFAULTS[field], f"{told.source}, so the default applies")
     return Fact(int(told.value) if told.value.isdecimal() else None, told.source)
 
 

@@ -64,7 +64,7 @@ def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         found[_route(host.node, block, peer)] = Announced(
             ANNOUNCED if right else text or NO_ROUTE + peer.unannounced,
             f"routes of node {host.node}: {text or 'none'}; node {peer.name} announces {tunnel}",
-            wanted=f"via {tunnel} dev {DEVICE} (node {peer.name} announces it)",
+            wanted=f"via {tunnel} dev {DEVICE} (announced by node {peer.name})",
         )
     return found
 
@@ -85,11 +85,12 @@ def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     return {
         f"forwarding of node {host.node} to the tunnel of node {peer.name}": Announced(
             _forwarding_problem(peer, macs, mac, ends) or ANNOUNCED,
-            f"entries of {DEVICE} on node {host.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
-            f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
-            f"address {peer.mac or 'is not known'}",
-            wanted=f"{peer.tunnel or 'its tunnel'} by {mac or 'its MAC address'} to {peer.address} (node {peer.name} "
-            "announces it)",
+            f"entries of {DEVICE} on node {host.node}: neighbour {peer.tunnel or '(no address)'} "
+            f"has MAC address {listed(macs)}, and frames for {mac or '(no MAC address)'} go to "
+            f"{listed(ends)}; node {peer.name} has address {peer.address} and tunnel MAC address "
+            f"{peer.mac or '(not known)'}",
+            wanted=f"frames for {peer.tunnel or '(no address)'}, with MAC address "
+            f"{mac or '(not known)'}, to go to {peer.address} (announced by node {peer.name})",
         )
     }
 
@@ -104,7 +105,7 @@ def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) ->
         (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
         (
             not macs,
-            f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}"
+            f"no neighbour entry for {peer.tunnel or 'the tunnel, whose address is not announced'}"
             f"{peer.unannounced}",
         ),
         (macs != {mac}, f"the neighbour entry for {peer.tunnel} has MAC address {listed(macs)}"),
@@ -136,7 +137,7 @@ def remote_subnets(
     no policies at all."""
     if not any(network.shows_policies for network in networks):
         nothing = Fact[str](
-            None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods"
+            None, f"Get-HnsNetwork on node {node} shows no policies of a pod network"
         )
         return {_route(node, block, peer): nothing for block in peer.blocks}
     policies = [way for network in networks for way in network.remote_subnets]
@@ -144,15 +145,15 @@ def remote_subnets(
     for block in peer.blocks:
         ways = [way for way in policies if way.prefix == str(block)]
         there = "; ".join(
-            f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways
+            f"node address {way.provider}, VNI {way.vni}, MAC address {way.mac}" for way in ways
         )
         found[_route(node, block, peer)] = Announced(
             _otherwise(ways, peer, vni),
-            f"RemoteSubnetRoute policies of HNS network {named(networks)} on node {node}: {there or 'none'}; node "
-            f"{peer.name} is "
-            f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
-            wanted=f"to {peer.address} with VNI {vni}{f' and MAC address {peer.mac}' if peer.mac else ''} (node "
-            f"{peer.name} announces it)",
+            f"RemoteSubnetRoute policies of HNS network {named(networks)} on node {node}: "
+            f"{there or 'none'}; node {peer.name} has address {peer.address} and tunnel MAC "
+            f"address {peer.mac or '(not known)'}, the VNI is {vni}",
+            wanted=f"node address {peer.address}, VNI {vni}"
+            f"{f', MAC address {peer.mac}' if peer.mac else ''} (announced by node {peer.name})",
         )
     return found
 
@@ -171,9 +172,9 @@ def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
         field
         for policy in policies
         for field in (
-            (policy.provider != peer.address, f"to node address {policy.provider}"),
-            (policy.vni != vni, f"with VNI {policy.vni}"),
-            (bool(peer.mac) and policy.mac != peer.mac, f"with MAC address {policy.mac}"),
+            (policy.provider != peer.address, f"node address {policy.provider}"),
+            (policy.vni != vni, f"VNI {policy.vni}"),
+            (bool(peer.mac) and policy.mac != peer.mac, f"MAC address {policy.mac}"),
         )
     )
     return ", ".join(words for differs, words in fields if differs) or ANNOUNCED

@@ -62,7 +62,7 @@ def test_long_outputs_are_cut_until_the_file_fits(tmp_path: Path) -> None:
     [
         ("{", "is not a calibration"),
         ("[]", "is not a calibration"),
-        ('{"kind": "calico-conformance calibration", "schema": 2}', "calibration of schema 2"),
+        ('{"kind": "calico-conformance calibration", "schema": 2}', "calibration has schema 2"),
     ],
 )
 def test_anything_else_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:

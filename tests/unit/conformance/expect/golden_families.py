@@ -399,11 +399,11 @@ FAMILIES: dict[str, Callable[[], object]] = {
         "CONN-6", NAMED, lambda attempt, _: observation(attempt, Verdict.DNS_FAILED, detail=dns.SILENT)
     ),
     "IPAM, reserved address": lambda: read(
-        "IPAM-3", "address of pod ns/a on node w1", "not reserved", "192.168.9.1, second of block 192.168.9.0/26",
+        "IPAM-3", "address of pod ns/a on node w1", "not reserved", "192.168.9.1, second address of block 192.168.9.0/26",
         "delete that pod; run calicoctl ipam check --show-problem-ips",
     ),
     "IPAM, borrowed address": lambda: read(
-        "IPAM-8", "address of pod ns/a on node w1", "own block", "192.168.1.7, outside its block", "delete that pod"
+        "IPAM-8", "address of pod ns/a on node w1", "in a block of its node", "192.168.1.7, outside 192.168.9.0/26", "delete that pod"
     ),
     "IPAM, block gone": lambda: read("IPAM-6", "blocks of node w1", "one block", "no block", "start a pod on the node"),
     "VXLAN, no route": lambda: node_read("VXLAN-2", vxlan_entries.routes(replace(NODE, routes=()), PEER)),
@@ -412,11 +412,11 @@ FAMILIES: dict[str, Callable[[], object]] = {
         replace(NODE, fdb=(FdbEntry(device="vxlan.calico", mac=PEER.mac, destination="192.0.2.1"),)), PEER)),
     "VXLAN, no neighbour": lambda: node_read("VXLAN-2", vxlan_entries.forwarding(replace(NODE, neighbours=()), PEER)),
     "VXLAN, wrong RemoteSubnetRoute": lambda: node_read("VXLAN-2", remote_subnet(), on=SECOND),
-    "VXLAN, VNI": lambda: node_read("VXLAN-2", one("VNI of vxlan.calico on node linux-1", "4999, the VNI is 4096"),
+    "VXLAN, VNI": lambda: node_read("VXLAN-2", one("VNI of vxlan.calico on node linux-1", "4999, but the configured VNI is 4096"),
                                     "the configured VNI"),
     "VXLAN, port": lambda: node_read("VXLAN-3", one("UDP port of vxlan.calico on node linux-1", 4790), 4789),
     "VXLAN, VSID": lambda: node_read(
-        "VXLAN-9", one("VSID of HNS network Calico on node windows-1", "4999, the VNI is 4096"), "the configured VNI",
+        "VXLAN-9", one("VSID of HNS network Calico on node windows-1", "4999, but the configured VNI is 4096"), "the configured VNI",
         SECOND,
     ),
     "VXLAN, UDP 4789": lambda: two_ends(overlay.WELL),

@@ -103,9 +103,9 @@ def test_a_case_may_be_without_a_server_where_it_says_so() -> None:
 @pytest.mark.parametrize(
     ("on", "needs"),
     [
-        ("any nodes", "needs two pods: "),
-        ("same node", "needs a pair of pods on one node: "),
-        ("other nodes", "needs a pair of pods on two nodes: "),
+        ("any nodes", "the test needs two pods, but has only: "),
+        ("same node", "the test needs a pair of pods on one node, but has only: "),
+        ("other nodes", "the test needs a pair of pods on two nodes, but has only: "),
     ],
 )
 def test_nodes_that_lack_are_the_clusters_and_not_the_authors_matter(on: Nodes, needs: str) -> None:

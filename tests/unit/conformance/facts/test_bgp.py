@@ -140,18 +140,18 @@ def test_sessions_that_are_up() -> None:
     ("hosts", "other", "told"),
     [
         ({"w1": host("w1", service="Stopped")}, "l1",
-         "none; the end that is down is node w1: its service RemoteAccess is Stopped"),
+         "none; the end that is down is node w1: service RemoteAccess is Stopped"),
         ({"w1": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "l1",
          "none; the end that is down is node w1: BGP is not configured"),
         ({"w1": host("w1", ("l1", "l2", "w2"))}, "l1",
          "Connecting; the end that is down is node w1: it has no session at all"),
         ({"w1": host("w1", ("l1",)), "w2": host("w2", ("l1",))}, "l1",
          "Connecting; the end that is down is node l1: no Windows node has a session with it"),
-        ({"w1": host("w1", ("l1",))}, "l1", "Connecting; between these two nodes alone"),
+        ({"w1": host("w1", ("l1",))}, "l1", "Connecting; only this session is down"),
         ({"w1": host("w1", ("w2",)), "w2": BgpHost(service="Running", errors=NOT_CONFIGURED)}, "w2",
          "Connecting; the end that is down is node w2: BGP is not configured"),
-        ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; between these two nodes alone"),
-        ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
+        ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; only this session is down"),
+        ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; only this session is down"),
         ({"w1": host("w1", peers=())}, "l1",
          "no peer 10.0.0.11; node w1 has no peer configured: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"),
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
@@ -166,8 +166,8 @@ def test_a_session_that_is_not_up_names_the_end_that_is_down(
 @pytest.mark.parametrize(
     ("hop", "told"),
     [
-        ("10.0.0.12", "Connected, and its block 192.168.0.0/26 by 10.0.0.12, which is node l2"),
-        ("10.0.0.15", "Connected, and its block 192.168.0.0/26 by 10.0.0.15, which is node w2"),
+        ("10.0.0.12", "Connected, but its block 192.168.0.0/26 via 10.0.0.12, which is node l2"),
+        ("10.0.0.15", "Connected, but its block 192.168.0.0/26 via 10.0.0.15, which is node w2"),
         ("10.0.0.1", "Connected"),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_session_that_brings_a_block_by_a_third_node_is_told(hop: str, told: s
         ),
         (
             host("w1", router="", errors={"router": "X broken"}),
-            "Running, and Get-BgpRouter ends in an error: X broken",
+            "Running, but Get-BgpRouter fails: X broken",
         ),
         (BgpHost(service="Running", errors=NOT_CONFIGURED), "Running"),
         (BgpHost(service="Running", errors=UNKNOWN), "Running"),
@@ -216,14 +216,14 @@ def test_the_service_and_its_router(seen: BgpHost, status: str | None) -> None:
             host("w1", custom_routes=("192.168.2.0/26", "10.96.0.0/12")),
             "its blocks and 10.96.0.0/12",
         ),
-        (host("w1", custom_routes=()), "not 192.168.2.0/26"),
+        (host("w1", custom_routes=()), "its blocks except 192.168.2.0/26"),
         (
             host("w1", custom_routes=("192.168.2.0/26", "192.168.3.0/26")),
-            "192.168.3.0/26, no block of its own",
+            "192.168.3.0/26 outside its blocks",
         ),
         (
             host("w1", custom_routes=("192.168.2.0/26", "192.168.99.0/26")),
-            "192.168.99.0/26, no block of its own",
+            "192.168.99.0/26 outside its blocks",
         ),
         (BgpHost(service="Running", errors=NOT_CONFIGURED), None),
     ],
@@ -261,7 +261,7 @@ ROUTER = {"peerIP": "10.0.0.250", "asNumber": 64600}
 )  # fmt: skip
 def test_without_a_router_that_is_its_peer_nothing_is_asked_of_a_node(spec: dict[str, Any]) -> None:
     with pytest.raises(
-        MissingCapability, match="no BGPPeer gives node w1 a router outside the cluster as its peer"
+        MissingCapability, match="no BGPPeer makes a router outside the cluster a peer of node w1"
     ):
         facts(peering=[spec]).external("w1")
 
@@ -275,9 +275,9 @@ def test_routers_that_are_to_be_peers() -> None:
 
     whole = host("w1", peers=(peer,), routes=(route,))
     assert told(whole) == told(whole, {"peerIP": "10.0.0.250:179", "node": "w1"}) == ["Connected"]
-    assert told(host("w1", peers=(peer,), routes=())) == ["Connected, without a route from it"]
+    assert told(host("w1", peers=(peer,), routes=())) == ["Connected, but no route from this peer"]
     assert told(host("w1", peers=(peer._replace(state="Connecting"),))) == ["Connecting"]
-    assert told(host("w1")) == ["no peer 10.0.0.250; look at its confd"], (
+    assert told(host("w1")) == ["no peer 10.0.0.250; check confd on the node"], (
         "what the host does not know is missing"
     )
     silent = host("w1", peers=(), routes=(), errors=NOT_CONFIGURED)
@@ -302,7 +302,7 @@ def test_what_a_dead_path_lacks() -> None:
     }
     other = replace(LINUX, routes=(replace(LINUX.routes[0], gateway="10.0.0.99"),))
     (fact,) = facts(linux=other).deviations("l1", "w1").values()
-    assert fact.value == "by 10.0.0.99, not by the node's address 10.0.0.14"
+    assert fact.value == "via 10.0.0.99, not via the node's address 10.0.0.14"
 
 
 def test_a_host_without_its_endpoint_among_the_pods_is_told_last() -> None:
@@ -318,7 +318,7 @@ def test_a_host_without_its_endpoint_among_the_pods_is_told_last() -> None:
     ("hop", "lack"),
     [
         ("10.0.0.1", None),
-        ("10.0.1.14", "by 10.0.1.14, which is beyond its subnet 10.0.0.0/24"),
+        ("10.0.1.14", "via 10.0.1.14, which is outside the subnet 10.0.0.0/24"),
         ("", "no route"),
     ],
 )
@@ -400,7 +400,7 @@ def test_blocks_of_nodes_that_are_no_peers_come_by_a_linux_reflector() -> None:
 
 def test_a_block_that_the_reflector_does_not_pass_on_is_named_with_its_session() -> None:
     read = facts(w1=reflected(down=("w2",)))
-    told = "none; sessions: Connected with node l1, which has no reflector's cluster id"
+    told = "none; sessions: Connected with node l1, which has no route reflector cluster ID"
     assert route_of(read, "w2") == told
     assert route_of(read, "l2") == read.BY_A_REFLECTOR
 
@@ -410,7 +410,9 @@ def test_a_block_learned_from_a_windows_peer_is_not_reflected() -> None:
     peers = (*both.peers, BgpPeer(name="Node_w2", address=ADDRESSES["w2"], state="Connected"))
     routes = tuple(route._replace(peer="Node_w2") for route in both.routes)
     read = facts(w1=replace(both, peers=peers, routes=routes))
-    assert str(route_of(read, "l2")).startswith("by Node_w2, which is no Linux node; sessions:")
+    assert str(route_of(read, "l2")).startswith(
+        "learned from Node_w2, which is not a Linux node; sessions:"
+    )
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_a_block_learned_from_a_windows_peer_is_not_reflected() -> None:
     ids=["all-are-peers", "no-peer", "no-linux-peer"],
 )
 def test_where_nothing_could_be_reflected_nothing_is_decided(observed: BgpHost) -> None:
-    with pytest.raises(MissingCapability, match="no Linux node is a peer of node w1"):
+    with pytest.raises(MissingCapability, match="no peer of node w1 is a Linux node"):
         facts(w1=observed).reflected("w1")
 
 
@@ -443,7 +445,7 @@ def test_a_reflector_in_the_mesh_is_named_as_one() -> None:
     ]
     read._calico.facts.nodes = tuple(nodes)  # type: ignore[misc]
     state = session(read, "w1", "l1")
-    assert str(state).startswith("Connecting; node l1 is a route reflector, which leaves the mesh")
+    assert str(state).startswith("Connecting; node l1 is a route reflector and has left the mesh")
 
 
 @pytest.mark.parametrize(

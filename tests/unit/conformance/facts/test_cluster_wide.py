@@ -66,7 +66,7 @@ def test_other_pods_do_not_count_whatever_their_names() -> None:
 
 def test_a_pod_that_waits_has_no_node() -> None:
     assert values(reads([labelled(calico_pod("typha", ""), k8s_app="calico-typha")]).pods()) == {
-        "pod calico-system/typha": "no node"
+        "operating system under pod calico-system/typha": "no node"
     }
 
 
@@ -139,7 +139,7 @@ def test_typha_is_spread_when_each_of_its_pods_is_ready_on_a_node_of_its_own() -
         labelled(calico_pod(f"typha-{name}", name), k8s_app="calico-typha")
         for name in ("lin", "win")
     ]
-    assert spread(pods, 2) == ["all, each on a node of its own"]
+    assert spread(pods, 2) == ["all ready, each on its own node"]
     assert spread([pods[0], pods[0]], 2) == ["2 of 2 ready, on lin, lin"]
     assert spread(pods[:1], 3) == ["1 of 3 ready, on lin"]
 
@@ -151,11 +151,11 @@ def test_a_typha_pod_on_windows_counts_when_it_runs_there() -> None:
     ]
     pods.append(labelled(calico_pod("c", "win", ready=False), k8s_app="calico-typha"))
     assert list(values(reads(pods).typha()).values()) == [
-        "runs on win",
+        "on win",
         "not on Windows",
         "not on Windows",
     ]
-    with pytest.raises(NotAboutThisCluster, match="no pod of it"):
+    with pytest.raises(NotAboutThisCluster, match="no Typha pod"):
         reads([]).typha()
 
 

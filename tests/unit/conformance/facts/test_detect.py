@@ -376,7 +376,7 @@ def test_an_empty_mode_of_kube_proxy_means_iptables(kube: Any, world: Any) -> No
     mode = detect(kube).kube_proxy_mode
     assert (mode.value, mode.source) == (
         "iptables",
-        "ConfigMap kube-system/kube-proxy mode (empty: iptables)",
+        "ConfigMap kube-system/kube-proxy mode (empty, which means iptables)",
     )
 
 

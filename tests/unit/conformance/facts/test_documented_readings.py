@@ -39,7 +39,7 @@ def test_a_command_that_is_accepted_leaves_the_value() -> None:
     on = {"spec": {"strictAffinity": True}}
     assert [fact.value for fact in trial(on).tried().values()] == [DONE]
     (lost,) = trial({"spec": {"strictAffinity": False}}).tried().values()
-    assert lost.value == "strictAffinity is False"
+    assert lost.value == "accepted, with strictAffinity False in the answer"
     (turned,) = trial(on, True, False).tried().values()
     assert turned.value != DONE
 
@@ -53,7 +53,7 @@ def test_a_refusal_is_the_servers_and_a_missing_right_is_none() -> None:
 
 
 def test_nothing_is_tried_where_it_could_change_the_cluster() -> None:
-    with pytest.raises(MissingCapability, match="a trial of the patch would change it"):
+    with pytest.raises(MissingCapability, match="trying the patch would turn it on"):
         trial(AssertionError("asked"), False).tried()
 
 
@@ -78,7 +78,7 @@ def test_a_configuration_is_compared_with_the_plugin_that_the_api_names() -> Non
     wanted = "vpc-bridge or vpc-shared-eni"
     assert plugin(vpc, Fact("AmazonVPC", "Installation")) == (MEANT, wanted)
     both = plugin(CALICO + other, Fact("Calico", "Installation"))[0]
-    assert both == "no plugin, or several files that differ"
+    assert both == "no plugin, or several files with different plugins"
 
 
 def test_a_configuration_is_not_compared_with_itself() -> None:

@@ -103,8 +103,8 @@ def test_it_is_never_linux_configuration_and_never_off_for_want_of_a_flag(
     pod(windows, "win-1", args=["start.ps1"])
     nodes = detect(kube).by_os("windows")
     assert [node.dsr.value for node in nodes] == [None, None]
-    assert "log and arguments do not name --enable-dsr" in nodes[0].dsr.source
-    assert "no pod kube-proxy* of kube-system is on the node" in nodes[1].dsr.source
+    assert "neither its log nor its arguments name --enable-dsr" in nodes[0].dsr.source
+    assert "no pod kube-proxy* of namespace kube-system is on the node" in nodes[1].dsr.source
 
 
 def test_a_log_that_cannot_be_read_leaves_the_arguments(kube: Any, windows: Any) -> None:

@@ -70,7 +70,7 @@ def test_a_daemonset_selects_a_node_as_the_scheduler_does(
 
 
 LINUX = {"metadata": {"name": "calico-node", "namespace": "calico-system"}}
-NETWORKED = "Calico carries pods (mode vxlan)"
+NETWORKED = "Calico is the network of pods (mode vxlan)"
 HNS = {"spec": {"calicoNetwork": {"windowsDataplane": "HNS"}}}
 
 
@@ -143,7 +143,7 @@ def test_where_no_node_has_calico_all_are_refused_at_once_and_take_no_pods(
     (reason,) = caught.value.reasons
     assert reason.startswith(
         "no Windows node is meant to run Calico, so there is nothing to judge (a, b: nothing asks "
-        "for it); looked for "
+        "for it); the run looked for "
     )
     assert placement.coverage("windows") == ()
 
@@ -168,7 +168,7 @@ def test_a_look_into_the_node_decides_where_the_api_says_nothing(
     program: Any, service: Any, annotations: dict[str, str], wanted: bool | None
 ) -> None:
     host = Host(program=program)
-    unknown = Fact[bool](None, "not known: nothing in the API says it")
+    unknown = Fact[bool](None, "not known: nothing in the API shows it")
     nodes = tuple(
         replace(one, felix=unknown, annotations=annotations) if one.os == "windows" else one
         for one in host.known.nodes

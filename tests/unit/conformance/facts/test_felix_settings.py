@@ -98,7 +98,7 @@ def test_a_device_and_a_network_are_compared_with_what_is_configured_on_their_ow
         vxlan = VxlanFacts(calico, hosts, looked_into=["l1"], overriding=overriding)
         return [only(vxlan.device_vni("l1")), only(vxlan.vsid("w1"))]
 
-    configured, other = "the configured VNI", "4096, the VNI is 4097"
+    configured, other = "the configured VNI", "4096, but the configured VNI is 4097"
     on_4096 = {"vxlanVNI": Fact("4096", "a variable")}
     assert told({}) == [other, other]
     assert told({"linux": on_4096}) == [configured, other]
@@ -144,7 +144,7 @@ def test_k0s_configures_by_variables_on_both_systems(k0s: Any) -> None:
     assert {fact.value for fact in port.values()} == {4789}
     assert calico.mtu().value == 1400
     assert LinuxRoutes(calico, lambda name: GOOD).ipip_setting()  # by FelixConfiguration
-    with pytest.raises(Exception, match="WireGuard is enabled, and no Linux node has a key"):
+    with pytest.raises(Exception, match="WireGuard is enabled, but no Linux node has a key"):
         NotOnWindows(calico).keys("win")
     assert (
         Remedies(kube, facts)

@@ -69,15 +69,15 @@ def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> No
     kube: Any = Kube(windows, pod("calico-node-b", "l1", "calico-node"), log=log)
     first, second, third = felix_on(kube, ["w1", "l1", "w2", "w1"], 30.0)
     assert first.startswith("w1: ")
-    assert " ago (kubectl logs -n calico-system calico-node-windows-a -c felix), said: " in first, (
-        "to be pasted"
-    )
+    assert (
+        " ago (kubectl logs -n calico-system calico-node-windows-a -c felix), logged: " in first
+    ), "to be pasted"
     assert "Ready," not in first
     assert ", 3 restarts, started " in first
-    assert first.endswith("said: t2 [ERROR][1] felix: Failed to program policy")
+    assert first.endswith("logged: t2 [ERROR][1] felix: Failed to program policy")
     assert re.fullmatch(
         r"l1: Ready, 0 restarts, started 10\d s ago "
-        r"\(kubectl logs -n calico-system calico-node-b -c calico-node\), said: t2 .*",
+        r"\(kubectl logs -n calico-system calico-node-b -c calico-node\), logged: t2 .*",
         second,
     )
     assert third == "w2: no pod of calico-node was found"
@@ -93,7 +93,7 @@ def test_a_quiet_log_and_one_that_cannot_be_read_say_so() -> None:
     (line,) = felix_on(quiet, ["l1"], 30.0)
     assert re.fullmatch(r"l1: Ready, 0 restarts, started 10\d s ago \(kubectl logs .*\)", line)
     shut: Any = Kube(node, log=REFUSED)
-    assert "its log is not readable: " in felix_on(shut, ["l1"], 30.0)[0]
+    assert "its log could not be read: " in felix_on(shut, ["l1"], 30.0)[0]
 
 
 @pytest.mark.parametrize(

@@ -37,14 +37,18 @@ def first(
 
 def test_a_node_without_pods_has_its_block_already() -> None:
     in_its_host = pod("calico-node", "10.0.0.11", hostNetwork=True)
-    assert first(in_its_host).value == "a block with its reservations, announced"
+    assert (
+        first(in_its_host).value == "a block with its reserved addresses, and an announced address"
+    )
 
 
 def test_what_is_lacking_is_named() -> None:
     other = affinity(where="lin", cidr="192.168.9.0/26")
     assert first(affinities=(other,)).value == "no block"
     assert first(affinities=(affinity(state="pending"), other)).value == "no block"
-    assert first(blocks=(block(reserved=(0, 1, 2)),)).value == "a block without its reservations"
+    assert (
+        first(blocks=(block(reserved=(0, 1, 2)),)).value == "a block without its reserved addresses"
+    )
 
 
 def test_a_node_with_pods_says_nothing() -> None:

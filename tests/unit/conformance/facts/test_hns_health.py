@@ -134,7 +134,7 @@ def test_a_service_has_its_load_balancer_with_its_ready_members() -> None:
     assert balanced(service(), balancers=[]) == [f"{web}: no load balancer"]
     fewer = LoadBalancer(addresses=("10.96.0.7",), protocol=6, port=80, endpoints=("A",))
     assert balanced(service(), balancers=[fewer]) == [
-        f"{web}: members 192.168.1.3 in place of 192.168.0.3, 192.168.1.3"
+        f"{web}: members 192.168.1.3 instead of 192.168.0.3, 192.168.1.3"
     ]
     udp = LoadBalancer(addresses=("10.96.0.7",), protocol=17, port=80, endpoints=("A", "R"))
     assert balanced(service(), balancers=[udp]) == [f"{web}: no load balancer"]
@@ -225,7 +225,7 @@ def test_a_deviation_counts_if_two_looks_show_the_same(
     (fact,) = health(hosts).shared_addresses("w").values()
     assert fact.value == found
     assert hosts.taken == taken
-    assert f"looks: {taken} within {30 * (taken - 1)} s" in fact.source
+    assert f"reads: {taken} within {30 * (taken - 1)} s" in fact.source
 
 
 @pytest.mark.parametrize(
@@ -266,6 +266,6 @@ def test_what_pods_left_behind_is_told_with_its_node() -> None:
     left = health(Hosts([A, REMOTE])).left_behind("w")
     assert (left.value, left.source.partition(":")[0]) == (
         True,
-        "pods' endpoints on node w that belong to no pod",
+        "pod endpoints in HNS on node w that belong to no pod",
     )
     assert health(Hosts([A]), Pod=[pod("p", "192.168.1.3")]).left_behind("w").value is False

@@ -75,7 +75,7 @@ def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
     [
         (reads(block()), "one block"),
         (reads(), "1 block: 192.168.7.64/26, which has no IPAMBlock"),
-        (reads(block("lin")), "1 block: 192.168.7.64/26, whose IPAMBlock is lin's"),
+        (reads(block("lin")), "1 block: 192.168.7.64/26, whose IPAMBlock belongs to lin"),
         (
             reads(block(), affinities=(affinity(), affinity(cidr="192.168.9.0/26"))),
             "2 blocks: 192.168.7.64/26; 192.168.9.0/26, which has no IPAMBlock",
@@ -93,7 +93,7 @@ def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
         ),
         (
             reads(block(), affinities=(affinity(), affinity("lin"))),
-            "1 block: 192.168.7.64/26, which node lin has too",
+            "1 block: 192.168.7.64/26, which node lin also has",
         ),
         (reads(block(), affinities=(affinity(), affinity("lin", state="pending"))), "one block"),
     ],
@@ -105,7 +105,7 @@ def test_a_block_is_a_node_s_where_its_affinity_and_the_block_say_so(
 
 
 def test_reservations_are_told_by_their_place_in_the_block() -> None:
-    name = "reserved in block 192.168.7.64/26 of node win"
+    name = "reserved addresses in block 192.168.7.64/26 of node win"
     assert values(reads(block()).reserved("win")) == {name: ["first", "second", "third", "last"]}
     assert values(reads(block(reserved=(0, 1, 7))).reserved("win")) == {
         name: ["first", "second", "number 7"]
@@ -128,20 +128,20 @@ def test_an_address_outside_its_nodes_block_is_told() -> None:
     ]
     host = pod("host", "10.0.0.12", hostNetwork=True)
     assert values(reads(block(), *pods, host).places("win")) == {
-        "address of pod demo/good on node win": "own block",
+        "address of pod demo/good on node win": "in a block of its node",
         "address of pod demo/stray on node win": "192.168.9.9, outside 192.168.7.64/26",
     }
     found = values(reads(pod("orphan", "192.168.7.70")).places("win"))
-    assert list(found.values()) == ["192.168.7.70, outside its blocks, of which there is none"]
+    assert list(found.values()) == ["192.168.7.70, outside the blocks of its node, which has none"]
 
 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("192.168.7.64", "192.168.7.64, first of block 192.168.7.64/26"),
-        ("192.168.7.65", "192.168.7.65, second of block 192.168.7.64/26"),
-        ("192.168.7.66", "192.168.7.66, third of block 192.168.7.64/26"),
-        ("192.168.7.127", "192.168.7.127, last of block 192.168.7.64/26"),
+        ("192.168.7.64", "192.168.7.64, first address of block 192.168.7.64/26"),
+        ("192.168.7.65", "192.168.7.65, second address of block 192.168.7.64/26"),
+        ("192.168.7.66", "192.168.7.66, third address of block 192.168.7.64/26"),
+        ("192.168.7.127", "192.168.7.127, last address of block 192.168.7.64/26"),
         ("192.168.7.67", "not reserved"),
         ("192.168.7.126", "not reserved"),
     ],
@@ -152,7 +152,7 @@ def test_an_address_that_its_block_keeps_back_is_told(address: str, words: str) 
 
 @pytest.mark.parametrize(
     ("reserved_at", "words"),
-    [(EARLY, "192.168.7.70, kept back by IPReservation ours"), (LATE, "not reserved")],
+    [(EARLY, "192.168.7.70, reserved by IPReservation ours"), (LATE, "not reserved")],
 )
 def test_a_reservation_binds_pods_that_came_after_it(reserved_at: str, words: str) -> None:
     ours = an_object("ours", reservedCIDRs=["fd00::/64", "192.168.7.68/30"])
@@ -168,9 +168,11 @@ def test_where_a_windows_node_has_ipv6_blocks_and_pods_too_its_ipv4_ones_are_rea
         affinities=(affinity(), affinity(cidr=other)),
     )  # fmt: skip
     four = "address of pod demo/four on node win"
-    assert values(found.places("win")) == {four: "own block"}
+    assert values(found.places("win")) == {four: "in a block of its node"}
     assert values(found.takings("win")) == {four: "not reserved"}
-    assert list(values(found.reserved("win"))) == ["reserved in block 192.168.7.64/26 of node win"]
+    assert list(values(found.reserved("win"))) == [
+        "reserved addresses in block 192.168.7.64/26 of node win"
+    ]
 
 
 def test_a_block_leaves_to_pods_all_but_four_addresses_and_counts_who_has_one() -> None:

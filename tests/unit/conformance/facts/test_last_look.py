@@ -98,7 +98,7 @@ def test_logs_without_errors_leave_no_note() -> None:
 def test_errors_and_panics_of_every_form_are_counted(line: str, counted: str) -> None:
     (note,) = notes(Kube(FELIX, LINUX, felix=f"{CALM}{line}\r\n{CALM}"))
     assert note == (
-        f"last look at logs: {counted} since the run began in felix of "
+        f"last look at logs: {counted} since the run began in the log of felix in "
         f"calico-system/calico-node-windows-a on w1: {line[:160]}; "
         "kubectl logs -n calico-system calico-node-windows-a -c felix"
     )
@@ -108,9 +108,9 @@ def test_the_gravest_log_comes_first_with_its_panic_and_each_log_has_one_note() 
     error, panic = "[ERROR] e", "[PANIC] p"
     kube = Kube(FELIX, LINUX, felix=f"{error}\n" * 3, calico_node=f"{panic}\n{error}\n")
     first, second = notes(kube)
-    assert "1 panic, 1 error since the run began in calico-node of " in first
+    assert "1 panic, 1 error since the run began in the log of calico-node in " in first
     assert ": [PANIC] p; " in first
-    assert "3 errors since the run began in felix of " in second
+    assert "3 errors since the run began in the log of felix in " in second
 
 
 def test_a_line_is_shown_without_its_secret() -> None:
@@ -172,8 +172,8 @@ def test_what_may_not_be_read_is_said_once() -> None:
 
 def test_a_node_without_a_pod_of_felix_is_named() -> None:
     assert notes(Kube(LINUX)) == [
-        "last look at logs: Felix runs in no pod on w1: its log and the CNI plugin's there are not "
-        "read"
+        "last look at logs: Felix does not run in a pod on w1: neither its log nor the CNI "
+        "plugin's log was read there"
     ]
 
 
@@ -184,10 +184,10 @@ def test_logs_and_seconds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(kube.asked) == last_look.LOGS
     assert len(told) == last_look.NOTES + 2
     assert told[-2] == "last look at logs: errors in 34 more logs"
-    assert told[-1] == "last look at logs: 25 logs not read: 40 logs or 15 s"
+    assert told[-1] == "last look at logs: 25 logs not read: the limit is 40 logs and 15 s"
     monkeypatch.setattr(last_look, "SECONDS", -1.0)
     kube.asked.clear()
-    assert notes(kube) == ["last look at logs: 65 logs not read: 40 logs or -1 s"]
+    assert notes(kube) == ["last look at logs: 65 logs not read: the limit is 40 logs and -1 s"]
     assert kube.asked == []
 
 
@@ -227,6 +227,6 @@ def test_cni_logs_that_cannot_be_read_are_one_note() -> None:
         "last look at logs: 2 logs not read: no right to run commands in Calico's pods"
     ]
     assert notes(Kube(FELIX, LINUX), cni_log=None) == [
-        "last look at logs: the CNI plugin's log, a file of each node, is not read: this run "
-        "executes nothing in pods"
+        "last look at logs: the CNI plugin's log, a file on each node, was not read: this run "
+        "executes no commands in pods"
     ]

@@ -54,10 +54,13 @@ def routes(
         (["10.1.0.0/26", "10.2.0.5/32"], "one route for the whole block"),
         ([], "no route for the whole block"),
         (["10.1.0.7/32"], "no route for the whole block"),
-        (["10.1.0.0/26", "10.1.0.7/32"], "routes within it: 10.1.0.7/32 dev vxlan.calico"),
+        (
+            ["10.1.0.0/26", "10.1.0.7/32"],
+            "only routes within the block: 10.1.0.7/32 dev vxlan.calico",
+        ),
         (["10.1.0.0/26 by 10.0.0.2"], "one route for the whole block"),
         (["10.1.0.0/26 by 10.0.0.254"], "one route for the whole block"),
-        (["10.1.0.0/26 by 10.0.0.1"], "by 10.0.0.1, which is node lin"),
+        (["10.1.0.0/26 by 10.0.0.1"], "via 10.0.0.1, which is node lin"),
     ],
 )
 def test_a_block_has_one_route_and_its_addresses_have_none(
@@ -81,8 +84,8 @@ def test_a_node_that_passes_on_what_it_learns_may_be_the_next_hop() -> None:
 @pytest.mark.parametrize(
     ("left", "told"),
     [
-        ("10.1.9.0/26 by 10.0.0.9", "by 10.0.0.9 to a block of no node"),
-        ("10.1.9.6/31 by 10.0.0.9", "by 10.0.0.9 to a block of no node"),
+        ("10.1.9.0/26 by 10.0.0.9", "via 10.0.0.9, but no node has this block"),
+        ("10.1.9.6/31 by 10.0.0.9", "via 10.0.0.9, but no node has this block"),
         ("10.1.9.7/32 by 10.0.0.9", ""),
         ("10.1.9.0/26", ""),
         ("10.1.0.0/16 by 10.0.0.9", ""),

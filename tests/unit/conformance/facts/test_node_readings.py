@@ -157,7 +157,7 @@ def test_what_the_api_says_stays_but_for_the_plane_of_the_network_itself() -> No
 )
 def test_what_cannot_be_read_stays_unknown_with_both_reasons(problem: Exception) -> None:
     source = Host(program=problem).looked().calico_on("win-0").source
-    assert source.startswith("not known: no DaemonSet says it; the node could not be asked")
+    assert source.startswith("not known: no DaemonSet says it; the node could not be read")
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_what_cannot_be_read_stays_unknown_with_both_reasons(problem: Exception)
         ),
         ([], "Win32_QuickFixEngineering of the node lists no update"),
         (["File 1"], "Win32_QuickFixEngineering of the node lists no update"),
-        (ProbeBroken("no answer\nfor long"), "the node could not be asked: no answer"),
-        (REFUSED, "the node could not be asked: no HostProcess pod runs; allow them"),
+        (ProbeBroken("no answer\nfor long"), "the node could not be read: no answer"),
+        (REFUSED, "the node could not be read: no HostProcess pod runs; allow them"),
     ],
 )
 def test_a_node_s_updates_are_what_it_lists_or_the_reason(listed: Any, expected: Any) -> None:
@@ -257,7 +257,11 @@ def test_the_source_vip_is_that_of_kube_proxy_s_settings(
 
 @pytest.mark.parametrize(
     ("lines", "why"),
-    [(REFUSED, "no HostProcess pod runs"), (ProbeBroken("cut"), "cut"), ([], "it does not run")],
+    [
+        (REFUSED, "no HostProcess pod runs"),
+        (ProbeBroken("cut"), "cut"),
+        ([], "the program does not run"),
+    ],
 )
 def test_a_source_vip_that_cannot_be_read_says_why(lines: Any, why: str) -> None:
     found = source_vip("win-0", Host(lines=lines))  # type: ignore[arg-type]

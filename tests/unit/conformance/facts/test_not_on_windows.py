@@ -61,12 +61,15 @@ def test_where_wireguard_is_off_or_has_no_key_nothing_is_shown() -> None:
 def test_pods_with_both_versions_are_told_by_their_node() -> None:
     linux, windows = pod("a", "lin", "10.0.0.1", "fd00::1"), pod("b", "win", "10.0.0.2")
     found = reads([node("win")], (linux, windows, pod("c", "win"))).of_ipv6("win")
-    assert values(found) == {"IPv6 of pod demo/b on node win": "none", "IPv6 of node win": "none"}
+    assert values(found) == {
+        "IPv6 addresses of pod demo/b on node win": "none",
+        "IPv6 addresses of node win": "none",
+    }
     announced = node("win", **{"projectcalico.org/IPv6Address": "fd00::9/64"})
     found = reads([announced], (linux, pod("b", "win", "fd00::2", "10.0.0.2"))).of_ipv6("win")
     assert values(found) == {
-        "IPv6 of pod demo/b on node win": "fd00::2",
-        "IPv6 of node win": "projectcalico.org/IPv6Address=fd00::9/64",
+        "IPv6 addresses of pod demo/b on node win": "fd00::2",
+        "IPv6 addresses of node win": "projectcalico.org/IPv6Address=fd00::9/64",
     }
 
 
@@ -77,6 +80,6 @@ def test_where_no_linux_pod_has_ipv6_nothing_is_shown() -> None:
         pod("b", "win", "fd00::2"),
     )
     with pytest.raises(
-        MissingCapability, match="cannot be seen here: no Linux pod has an address of IPv6"
+        MissingCapability, match="cannot be seen here: no Linux pod has an IPv6 address"
     ):
         reads([node("win")], pods).of_ipv6("win")

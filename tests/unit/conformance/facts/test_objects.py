@@ -112,9 +112,7 @@ def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> No
         "IPPool a .spec.ipipMode": "Always",
         "IPPool d .spec.ipipMode": "Never",
     }
-    assert (
-        found["IPPool a .spec.ipipMode"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
-    )
+    assert found["IPPool a .spec.ipipMode"].source == ".spec.ipipMode (crd.projectcalico.org/v1)"
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def reads(*, mode: str = "vxlan", strict: bool = True, **there: list[Obj]) -> Op
 
 
 def test_all_that_is_demanded_is_there() -> None:
-    assert set(values(reads().demands()).values()) == {"as demanded"}
+    assert set(values(reads().demands()).values()) == {"as the operator requires"}
 
 
 def test_what_is_missing_is_named() -> None:
@@ -108,13 +108,13 @@ def test_the_outcome_is_the_status_and_the_ready_pods() -> None:
 
 
 def test_the_shape_follows_mode_and_plugin() -> None:
-    assert set(values(reads().shape()).values()) == {"as rendered"}
+    assert set(values(reads().shape()).values()) == {"as the operator renders it"}
     found = values(reads(mode="bgp", daemons=[daemons("felix", "node", hostNetwork=False)]).shape())
-    wrong = {name: value for name, value in found.items() if value != "as rendered"}
+    wrong = {name: value for name, value in found.items() if value != "as the operator renders it"}
     assert wrong == {
-        "hostNetwork": "false, in place of true",
-        "container confd": "false, in place of true",
-        "container install-cni": "false, in place of true",
+        "hostNetwork": "false instead of true",
+        "container confd": "false instead of true",
+        "container install-cni": "false instead of true",
     }
 
 
@@ -179,4 +179,4 @@ def test_mode_and_plugin_decide_which_containers_the_operator_renders(
     assert {name for name in found if name.startswith("container ")} == {
         f"container {name}" for name in containers
     }
-    assert set(found.values()) == {"as rendered"}
+    assert set(found.values()) == {"as the operator renders it"}

@@ -62,13 +62,13 @@ OTHER = {"metadata": {"name": "other"}, "spec": {"cidr": "172.16.0.0/16", "natOu
     ("kube", "environ", "why"),
     [
         (Kube(POOL), {NODE: "linux-1"}, "CALICO_CONFORMANCE_POD_IP is not set"),
-        (Kube(OTHER), IN_POD, "192.168.3.4 is neither a node's nor of an IP pool"),
-        (Kube(), IN_POD, "neither a node's nor of an IP pool"),
+        (Kube(OTHER), IN_POD, "192.168.3.4 is neither a node address nor in an IP pool"),
+        (Kube(), IN_POD, "neither a node address nor in an IP pool"),
         (Kube(POOL, ends=()), IN_POD, "Service default/kubernetes has none"),
-        (Kube(POOL, ends=("10.0.0.9", "192.168.7.7")), IN_POD, "192.168.7.7 is of IP pool pods"),
-        (Kube(POOL, OTHER, ends=("172.16.1.1",)), IN_POD, "172.16.1.1 is of IP pool other"),
-        (Kube(POOL, server="192.168.9.9"), IN_POD, "192.168.9.9 is of IP pool pods"),
-        (Kube(POOL, server="api.example"), IN_POD, "the cluster's DNS resolves names"),
+        (Kube(POOL, ends=("10.0.0.9", "192.168.7.7")), IN_POD, "192.168.7.7 is in IP pool pods"),
+        (Kube(POOL, OTHER, ends=("172.16.1.1",)), IN_POD, "172.16.1.1 is in IP pool other"),
+        (Kube(POOL, server="192.168.9.9"), IN_POD, "192.168.9.9 is in IP pool pods"),
+        (Kube(POOL, server="api.example"), IN_POD, "which the cluster's DNS resolves"),
         (Kube(NO_NAT), IN_POD, "IP pool pods has no natOutgoing"),
         (Kube(UNSAID), IN_POD, "IP pool pods has no natOutgoing"),
     ],
@@ -81,4 +81,4 @@ def test_what_is_not_shown_is_named(kube: Kube, environ: dict[str, str], why: st
 def test_what_may_not_be_read_shows_nothing(kind: str) -> None:
     kube = Kube(POOL)
     kube.refused = kind
-    assert overlay(kube).startswith("it could not be read: ")
+    assert overlay(kube).startswith("the pod's path could not be read: ")

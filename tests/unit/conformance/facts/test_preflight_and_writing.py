@@ -54,7 +54,10 @@ def test_all_reasons_are_given_at_once(kube: Any, world: Any) -> None:
     with pytest.raises(ClusterUnusable) as caught:
         preflight(kube, detect(kube))
     text = "\n".join(caught.value.reasons)
-    assert "u may not list namespaces in all namespaces, needed to find what dead runs left" in text
+    assert (
+        "u may not list namespaces in all namespaces, "
+        "which is needed to find leftovers of dead runs" in text
+    )
     assert "u may not list pods in all namespaces" in text
     assert "the cluster has no Windows node (nodes: lin (linux))" in text
     assert "Calico was not found" in text
@@ -101,7 +104,7 @@ def test_without_v3_and_calicoctl_nothing_is_written_and_the_remedy_is_named(
     without_v3(world)
     calico = CalicoApi(kube, Changes(kube, RUN))
     with pytest.raises(
-        MissingCapability, match=r"does not serve projectcalico.*give --calicoctl=PATH"
+        MissingCapability, match=r"does not serve projectcalico.*set --calicoctl=PATH"
     ):
         calico.apply(POLICY, "a test", namespace=RUN.namespace)
 
@@ -166,7 +169,7 @@ def test_the_guard_holds_for_calicoctl_too(kube: Any, world: Any, tmp_path: Path
 def test_a_calicoctl_that_cannot_be_run_is_a_usage_problem(
     kube: Any, world: Any, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageProblem, match="is no program that can be run"):
+    with pytest.raises(UsageProblem, match="is not an executable file"):
         CalicoApi(kube, Changes(kube, RUN), calicoctl=tmp_path / "none")
 
 
@@ -192,4 +195,6 @@ def test_a_bundle_has_events_and_calico_logs_and_says_what_could_not_be_read(
     assert parts["log of calico-node-windows-x felix on win"] == "felix says hello"
     assert len(parts) == 2
     world.forbidden = {"events"}
-    assert collect(kube, namespaces=["n"], nodes=[])["events of n"].startswith("(not readable: ")
+    assert collect(kube, namespaces=["n"], nodes=[])["events of n"].startswith(
+        "(could not be read: "
+    )

@@ -53,13 +53,13 @@ def test_a_listed_platform_network_and_release_are_listed() -> None:
 @pytest.mark.parametrize("platform", ["k3s", "gke", "kind", "mke"])
 def test_another_platform_is_named_with_those_that_are_listed(platform: str) -> None:
     (found,) = supported(platform=platform).platform().values()
-    assert str(found.value).startswith(f"{platform}, where self-managed, ")
+    assert str(found.value).startswith(f"{platform}, but listed: self-managed, ")
 
 
 def test_calicos_own_plugin_on_eks_was_listed_once() -> None:
     assert list(values(supported("v3.19.4", platform="eks").network()).values()) == ["listed"]
     (today,) = values(supported(platform="eks").network()).values()
-    assert today == "eks: Calico in vxlan, where AmazonVPC in policy-only are listed"
+    assert today == "eks: Calico in vxlan, but listed: AmazonVPC in policy-only"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_unknown_fact_and_a_version_that_no_table_has_decide_nothing() -> Non
     assert list(values(supported(mode=None).network()).values()) == [None]
     (old,) = supported("v3.19.4").kubernetes().values()
     assert old.value is None
-    assert old.source == "not in the table: Calico v3.19.4 (v)"
+    assert old.source == "the table has no row for Calico v3.19.4 (v)"
 
 
 def test_without_calicos_version_no_row_is_the_right_one() -> None:
@@ -101,7 +101,7 @@ def test_a_release_of_kubernetes_counts_without_its_patch() -> None:
         "listed"
     ]
     (old,) = values(supported(kubernetes_version="v1.31.0").kubernetes()).values()
-    assert old == "1.31, where 1.32, 1.33, 1.34, 1.35 are listed"
+    assert old == "1.31, but listed: 1.32, 1.33, 1.34, 1.35"
 
 
 def test_an_unsupported_platform_is_one_that_the_documents_name() -> None:
@@ -115,10 +115,10 @@ def test_an_unsupported_platform_is_one_that_the_documents_name() -> None:
     ("release", "build", "value"),
     [
         ("v1.34.2+rke2r1", 20348, "listed"),
-        ("v1.34.1", 26100, "26100, where 17763, 19042, 20348 are listed"),
+        ("v1.34.1", 26100, "26100, but listed: 17763, 19042, 20348"),
         ("v1.18.20", 18362, "listed"),
-        ("v1.20.1", 18362, "18362, where 17763, 18363, 19041 are listed"),
-        ("v1.22.17", 20348, "20348, where 17763, 19041, 19042 are listed"),
+        ("v1.20.1", 18362, "18362, but listed: 17763, 18363, 19041"),
+        ("v1.22.17", 20348, "20348, but listed: 17763, 19041, 19042"),
         ("v1.35.0", 20348, None),
         ("v1.21.0", 17763, None),
         (None, 20348, None),

@@ -42,7 +42,7 @@ def test_where_nothing_names_it_the_revision_is_told_and_no_number_is_made_up(
     node = detect(kube).nodes[0]
     assert node.revision == "20348.2762"
     assert node.update.value is None
-    assert f"Kubernetes gives build and revision alone ({KERNEL})" in node.update.source
+    assert f"Kubernetes reports only build and revision ({KERNEL})" in node.update.source
 
 
 def test_a_linux_node_has_no_windows_update(kube: Any, world: Any) -> None:

@@ -50,7 +50,7 @@ def test_enterprise_s_images_say_enterprise_s_version_and_the_cluster_says_calic
     """Enterprise 3.22 and 3.23 name their images as Calico does."""
     facts = seen("calico-enterprise", tmp_path, with_images(("tigera/cnx-node", image)))
     assert {fact.value for fact in facts.calico_on_nodes.values()} == {"v3.29.1"}
-    assert "is Enterprise's" in facts.calico_on_nodes["win"].source
+    assert "belongs to Calico Enterprise" in facts.calico_on_nodes["win"].source
     assert "nodes run different versions" not in notes(facts)
 
 
@@ -81,7 +81,8 @@ def test_an_operator_that_pins_images_by_digest_says_the_version_of_windows_node
     fact = facts.calico_on_nodes["win"]
     assert fact.value == "v3.31.2"
     assert fact.source.startswith(
-        "Installation default .status.calicoVersion; image quay.io/calico/node-windows@"
+        "Installation default .status.calicoVersion; no image tag names a version: "
+        "quay.io/calico/node-windows@"
     )
     assert "Calico's version on Windows nodes is not known" not in notes(facts)
 
@@ -93,7 +94,7 @@ def test_an_operator_says_nothing_of_a_daemonset_that_is_not_its_own(tmp_path: P
 
     facts = seen("kubeadm-operator", tmp_path, change)
     assert facts.calico_on_nodes["win"].value is None
-    assert "names no version" in facts.calico_on_nodes["win"].source
+    assert "no image tag of" in facts.calico_on_nodes["win"].source
 
 
 def test_nodes_that_differ_from_the_cluster_are_named_in_the_header(tmp_path: Path) -> None:

@@ -145,8 +145,8 @@ def test_nodes_and_objects_that_agree_are_as_announced() -> None:
 @pytest.mark.parametrize(
     ("tunnel", "told"),
     [
-        ("192.168.4.2", "192.168.4.2, its blocks are 192.168.4.0/26"),
-        ("", "none, its blocks are 192.168.4.0/26"),
+        ("192.168.4.2", "192.168.4.2, but its blocks are 192.168.4.0/26"),
+        ("", "none, but its blocks are 192.168.4.0/26"),
     ],
 )
 def test_a_tunnel_that_is_not_the_second_address_is_told(tunnel: str, told: str) -> None:
@@ -233,10 +233,10 @@ def test_a_device_that_is_not_there_is_not_known() -> None:
     ("networks", "told"),
     [
         ([network(4096)], "the configured VNI"),
-        ([network(4097)], "4097, the VNI is 4096"),
-        ([network(4096, 4097)], "4096, 4097, the VNI is 4096"),
-        ([network(None)], "None, the VNI is 4096"),
-        ([], "no network, the VNI is 4096"),
+        ([network(4097)], "4097, but the configured VNI is 4096"),
+        ([network(4096, 4097)], "4096, 4097, but the configured VNI is 4096"),
+        ([network(None)], "None, but the configured VNI is 4096"),
+        ([], "no network, but the configured VNI is 4096"),
         (
             [replace(network(9999), name="External", pods=False), network(4096)],
             "the configured VNI",
@@ -254,8 +254,8 @@ def test_a_vsid_is_the_configured_vni_or_told(networks: list[HnsNetwork], told: 
     ("vxlan", "told"),
     [
         ({"vni": 4096}, "the configured VNI"),
-        ({"vni": 4097}, "4097, the VNI is 4096"),
-        (None, "no device, the VNI is 4096"),
+        ({"vni": 4097}, "4097, but the configured VNI is 4096"),
+        (None, "no device, but the configured VNI is 4096"),
     ],
 )
 def test_a_device_has_the_configured_vni_or_is_told(
@@ -269,7 +269,7 @@ def test_a_device_that_is_down_is_never_as_configured() -> None:
     down = replace(GOOD, links=(replace(GOOD.links[0], up=False),))
     assert (
         only(Cluster(down).facts().device_vni("l1"))
-        == "a device that is down, with 4096, the VNI is 4096"
+        == "a device that is down, with VNI 4096, but the configured VNI is 4096"
     )
 
 
@@ -279,10 +279,10 @@ def test_a_device_that_is_down_is_never_as_configured() -> None:
         ((SUBNET,), "as announced"),
         ((), "no route"),
         ((replace(SUBNET, prefix="192.168.1.64/26"),), "no route"),
-        ((replace(SUBNET, provider="10.0.0.99"),), "to node address 10.0.0.99"),
-        ((replace(SUBNET, vni=4097),), "with VNI 4097"),
-        ((replace(SUBNET, mac="66:99"),), "with MAC address 66:99"),
-        ((SUBNET, replace(SUBNET, provider="10.0.0.99")), "to node address 10.0.0.99"),
+        ((replace(SUBNET, provider="10.0.0.99"),), "node address 10.0.0.99"),
+        ((replace(SUBNET, vni=4097),), "VNI 4097"),
+        ((replace(SUBNET, mac="66:99"),), "MAC address 66:99"),
+        ((SUBNET, replace(SUBNET, provider="10.0.0.99")), "node address 10.0.0.99"),
     ],
     ids=["right", "none", "another block", "another node", "another VNI", "another MAC", "two"],
 )
@@ -364,7 +364,7 @@ OWN = (RouteEntry(destination="10.0.0.11/32", gateway="", device="eth0", onlink=
     ("announced", "told"),
     [
         ("10.0.0.11/24", "as announced"),
-        ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have"),
+        ("10.0.0.99/24", "10.0.0.99 is announced, but the node does not have it"),
     ],
 )
 def test_a_linux_node_announces_one_of_its_own_addresses(announced: str, told: str) -> None:
@@ -380,7 +380,7 @@ def test_a_linux_node_announces_one_of_its_own_addresses(announced: str, told: s
     ("announced", "told"),
     [
         ("10.0.0.14/24", "as announced"),
-        ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have"),
+        ("10.0.0.99/24", "10.0.0.99 is announced, but the node does not have it"),
     ],
 )
 def test_a_windows_node_announces_the_address_that_its_network_stands_on(
@@ -426,7 +426,8 @@ def test_a_vni_that_another_run_is_changing_says_nothing_of_a_node() -> None:
     nodes: Any = SimpleNamespace(nodes=tuple(cluster.nodes), by_os=lambda os: ())
     beside = VxlanFacts(cluster.objects_of(nodes), cluster, vni_changed=changed)  # type: ignore[arg-type]
     with pytest.raises(
-        EnvironmentBroken, match="4095, the VNI is 4096, while run other is changing the cluster"
+        EnvironmentBroken,
+        match="4095, but the configured VNI is 4096, while run other is changing the cluster",
     ):
         beside.vsid("w1")
     cluster.networks, asked = [network(4096)], []

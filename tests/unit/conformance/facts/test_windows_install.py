@@ -71,7 +71,7 @@ def test_by_manifest_the_pod_of_the_node_is_read(ready: bool, state: Any, told: 
         ([None], "valid"),
         ([NOW + HOUR], "valid"),
         ([NOW - HOUR, NOW + HOUR], "valid"),
-        ([NOW - HOUR], "token ended at 2026-11-26T11:00:00Z"),
+        ([NOW - HOUR], "a token that expired at 2026-11-26T11:00:00Z"),
     ],
 )
 def test_a_kubeconfig_is_valid_missing_or_over(tokens: Any, value: str) -> None:
@@ -81,5 +81,5 @@ def test_a_kubeconfig_is_valid_missing_or_over(tokens: Any, value: str) -> None:
 
 @pytest.mark.parametrize("other", [{"datastore": "etcd"}, {"cni": "AzureVNET"}])
 def test_files_of_etcd_and_of_other_plugins_are_not_read(other: dict[str, str]) -> None:
-    with pytest.raises(MissingCapability, match="is not read"):
+    with pytest.raises(MissingCapability, match="does not read"):
         there(tokens=[], **other).kubeconfig("win")

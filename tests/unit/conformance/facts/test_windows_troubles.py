@@ -14,7 +14,7 @@ def on(name: str, build: int, revision: int, plane: str | None = "overlay") -> N
     return a_windows_node(name, build, windows_build=(build, revision), plane=Fact(plane, "a test"))
 
 
-OLD = "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)"
+OLD = "overlay networks of pods do not work before the update of October 2025 (rancher#50915)"
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ OLD = "pods' networks with an overlay are broken until the update of October 202
 def test_a_build_before_its_mending_revision_is_named_where_pods_have_an_overlay(
     nodes: list[NodeFacts], named: str
 ) -> None:
-    expected = [f"known fault of Windows on {named}: {OLD}"] if named else []
+    expected = [f"known defect of Windows on {named}: {OLD}"] if named else []
     assert windows_troubles(nodes) == expected

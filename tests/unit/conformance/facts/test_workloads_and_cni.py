@@ -138,8 +138,8 @@ def test_a_pod_whose_image_names_no_version_leaves_its_nodes_version_unknown(
     fact = detect(kube).calico_on_nodes["win"]
     assert (fact.value, fact.source) == (
         None,
-        "not known: pod kube-system/calico-node-windows-a has jsturtevant/calico-node:hostprocess, "
-        "which names no version",
+        "not known: no image tag of pod kube-system/calico-node-windows-a names a version: "
+        "jsturtevant/calico-node:hostprocess",
     )
 
 

@@ -219,7 +219,7 @@ def test_what_an_earlier_run_learnt_of_a_node_stays(whole: Plain, merged: Merge)
     node = next(node for node in first["facts"]["nodes"] if node["os"] == "windows")
     node["dsr"] = {"value": True, "source": "looked into the node"}
     for each in second["facts"]["nodes"]:
-        each["dsr"] = {"value": None, "source": "not known: nothing was asked"}
+        each["dsr"] = {"value": None, "source": "not known: not read"}
     _, folder = merged(first, second)
     facts = read(folder).facts
     assert facts is not None

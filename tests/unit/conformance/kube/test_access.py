@@ -42,11 +42,11 @@ def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
         ("token: *s3cret", None, "line 1 is not YAML: found undefined alias"),
         ("a: \0", None, "is not YAML: it is not text"),
         ("clusters: 5", None, "clusters is not a list"),
-        ("{}", None, "is no kubeconfig: it has no contexts"),
+        ("{}", None, "is not a kubeconfig: it has no contexts"),
         (
             "kind: Deployment\napiVersion: apps/v1",
             None,
-            "is no kubeconfig (v1, Config): it is apps/v1, Deployment",
+            "is not a kubeconfig (v1, Config): it is apps/v1, Deployment",
         ),
     ],
 )
@@ -73,8 +73,8 @@ def test_an_unknown_context_is_answered_with_the_known_ones(tmp_path: Path, fake
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"clusters": []}, "names cluster 'c', which is not in it"),
-        ({"users": []}, "names user 'u', which is not in it"),
+        ({"clusters": []}, "names cluster 'c', which the file does not define"),
+        ({"users": []}, "names user 'u', which the file does not define"),
         ({"clusters": [{"name": "c", "cluster": {}}]}, "has no server address"),
     ],
 )
@@ -146,9 +146,9 @@ AGO = datetime(2020, 1, 1, tzinfo=UTC)
         (THEIRS.issue_cert("127.0.0.1"), "this kubeconfig's certificate authority did not sign: "),
         (
             OURS.issue_cert("127.0.0.1", not_before=AGO, not_after=AGO),
-            "is not valid for it: .*certificate has expired",
+            "is not valid for this host, or not now: .*certificate has expired",
         ),
-        (OURS.issue_cert("example.com"), "is not valid for it: .*mismatch"),
+        (OURS.issue_cert("example.com"), "is not valid for this host, or not now: .*mismatch"),
     ],
 )
 def test_a_certificate_that_cannot_be_trusted_is_named_with_why(
@@ -172,12 +172,12 @@ def test_a_certificate_that_cannot_be_trusted_is_named_with_why(
         (
             "https://10.0.0.1:6443",
             {"insecure-skip-tls-verify": True},
-            "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)",
+            "the certificate of https://10.0.0.1:6443 is not verified (insecure-skip-tls-verify)",
         ),
         (
             "https://127.0.0.1:6443",
             {"insecure-skip-tls-verify": True},
-            "nobody verifies the certificate of https://127.0.0.1:6443 (insecure-skip-tls-verify)",
+            "the certificate of https://127.0.0.1:6443 is not verified (insecure-skip-tls-verify)",
         ),
         ("https://10.0.0.1:6443", {"tls-server-name": "lane.example"}, ""),
         (
@@ -246,7 +246,7 @@ def test_something_else_than_an_api_server_is_named_as_that(
     tmp_path: Path, fakes: Any, api: Any
 ) -> None:
     api.routes["GET /version"] = (200, b"<html>")
-    assert "is no Kubernetes API server" in unusable(fakes.kubeconfig(tmp_path / "k", api.url))
+    assert "is not a Kubernetes API server" in unusable(fakes.kubeconfig(tmp_path / "k", api.url))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_something_else_than_an_api_server_is_named_as_that(
         ),
         (
             "socks5://proxy.example:1080",
-            r"a socks proxy needs a package that is missing: pip install PySocks",
+            r"a SOCKS proxy needs a package that is not installed: pip install PySocks",
         ),
     ],
 )

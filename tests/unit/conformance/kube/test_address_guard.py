@@ -53,7 +53,7 @@ def asking(verb: Any, kind: str, annotation: str, spec: dict[str, Any] | None = 
     ],
 )
 def test_no_pool_is_made_or_left_enabled(wrong: Change) -> None:
-    with pytest.raises(GuardRefused, match="second block; write disabled: true"):
+    with pytest.raises(GuardRefused, match="second block; set disabled: true"):
         check(wrong, RUN)
 
 
@@ -73,7 +73,7 @@ def test_no_pool_is_made_or_left_enabled(wrong: Change) -> None:
 )
 def test_nobody_elses_pool_is_disabled_or_changed(wrong: Change) -> None:
     with pytest.raises(
-        GuardRefused, match="not this run's pool, and Windows nodes may have their blocks in it"
+        GuardRefused, match="does not belong to this run, and Windows nodes may have blocks in it"
     ):
         check(wrong, RUN)
 
@@ -108,7 +108,7 @@ def test_a_disabled_pool_of_the_run_comes_and_goes() -> None:
     ],
 )
 def test_the_operator_changes_no_pool_for_the_suite(wrong: Change) -> None:
-    with pytest.raises(GuardRefused, match=r"patch it, and leave spec\.calicoNetwork\.ipPools out"):
+    with pytest.raises(GuardRefused, match=r"patch it without spec\.calicoNetwork\.ipPools"):
         check(wrong, RUN)
 
 
@@ -161,7 +161,7 @@ def test_a_json_patch_that_asks_for_a_pool_is_refused() -> None:
 def test_the_refusal_comes_before_anything_is_sent(api: Any, kube: Kube) -> None:
     with pytest.raises(
         GuardRefused,
-        match=r"refused to patch IPPool default-ipv4-ippool \(v1\): try: it is not this",
+        match=r"refused to patch IPPool default-ipv4-ippool \(v1\): try: the pool does not belong",
     ):
         Changes(kube, RUN).patch(
             ObjectRef(api_version="v1", kind="IPPool", name="default-ipv4-ippool"), {"spec": {"disabled": True}}, "try",

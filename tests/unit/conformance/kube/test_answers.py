@@ -26,26 +26,26 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 ELSEWHERE = {"Location": "http://me:s3cret@sso.example:8443/login?token=s3cret"}
 FOREIGN = [
     pytest.param((200, PAGE, HTML), "200 OK, a web page: .*Sign in", id="page"),
-    pytest.param((200, PAGE), "no JSON object: .*Sign in", id="page that is said to be JSON"),
-    pytest.param((200, b""), "no JSON object: empty", id="empty"),
-    pytest.param((200, b"[" * 100_000), "no JSON object: ", id="nested without end"),
+    pytest.param((200, PAGE), "not a JSON object: .*Sign in", id="page that is said to be JSON"),
+    pytest.param((200, b""), "not a JSON object: empty", id="empty"),
+    pytest.param((200, b"[" * 100_000), "not a JSON object: ", id="nested without end"),
     pytest.param(
         (200, b'{"status":' + b"[" * 900 + b"]" * 900 + b"}"),
-        "no JSON object: ",
+        "not a JSON object: ",
         id="a status nested beyond what can be read",
     ),
-    pytest.param((200, b"[1]"), r"no JSON object: '\[1\]'", id="no object"),
+    pytest.param((200, b"[1]"), r"not a JSON object: '\[1\]'", id="no object"),
     pytest.param(
         (302, b"", ELSEWHERE),
-        r"302 Found, redirected to host sso\.example, not followed",
+        r"302 Found, a redirect to host sso\.example, not followed",
         id="redirection",
     ),
     pytest.param(
-        (307, b"", {"Location": "/here"}), ".*redirected to host itself", id="redirection to itself"
+        (307, b"", {"Location": "/here"}), ".*a redirect to host itself", id="redirection to itself"
     ),
     pytest.param(
         (308, b"", {"Location": "http://[a"}),
-        ".*redirected to an address that cannot be read",
+        ".*a redirect to an unreadable address",
         id="garbled",
     ),
     pytest.param((304, b""), "304 Not Modified", id="not modified"),
@@ -65,7 +65,7 @@ def test_what_no_api_server_answers_is_no_answer(
     """Neither an object that is not there nor a right that is missing follows from it, and no secret of it is shown."""
     api.routes["GET /api/v1/namespaces/n/pods/p"] = answer
     with pytest.raises(
-        ApiRefused, match=r"no answer of a Kubernetes API server \(" + expected
+        ApiRefused, match=r"not an answer from a Kubernetes API server \(" + expected
     ) as caught:
         kube.find("v1", "Pod", "p", "n")
     assert not caught.value.forbidden
@@ -85,7 +85,7 @@ def test_a_gateway_s_answer_is_asked_about_again_as_its_502_is(
 
 def test_a_list_without_items_is_no_empty_list(kube: Kube, api: Any) -> None:
     api.routes["GET /api/v1/nodes"] = (200, {"error": "please sign in"})
-    with pytest.raises(ApiRefused, match="no answer of a Kubernetes API server"):
+    with pytest.raises(ApiRefused, match="not an answer from a Kubernetes API server"):
         kube.objects("v1", "Node")
     api.routes["GET /api/v1/nodes"] = (200, {"kind": "NodeList", "items": None})
     assert kube.objects("v1", "Node") == []
@@ -97,7 +97,7 @@ def test_first_contact_with_a_gateway_is_one_line(
 ) -> None:
     api.routes["GET /version"] = answer
     with pytest.raises(
-        ClusterUnusable, match=r"is no Kubernetes API server, or does not let .* reach one"
+        ClusterUnusable, match=r"is not a Kubernetes API server, or a gateway answered in its place"
     ) as caught:
         kube.version()
     assert len(caught.value.reasons) == 1
@@ -107,7 +107,7 @@ def test_first_contact_with_a_gateway_is_one_line(
 def test_a_write_that_a_gateway_answered_is_not_repeated(kube: Kube, api: Any) -> None:
     patient(kube)
     api.routes["POST /x"] = (200, PAGE, HTML)
-    with pytest.raises(ApiRefused, match="POST /x: no answer of a Kubernetes API server"):
+    with pytest.raises(ApiRefused, match="POST /x: not an answer from a Kubernetes API server"):
         kube.request("POST", "/x", body={})
     assert len(api.requests) == 1
 
@@ -127,7 +127,7 @@ def test_no_request_is_sent_to_where_an_answer_redirects(
     api.routes["(GET|POST|DELETE|PATCH) /x"] = (code, b"", {"Location": f"{other.url}/x"})
     for method in ("GET", "POST", "DELETE", "PATCH"):
         api.routes[f"{method} /x"] = (code, b"", {"Location": f"{other.url}/x"})
-        with pytest.raises(ApiRefused, match=r"redirected to host 127\.0\.0\.1, not followed"):
+        with pytest.raises(ApiRefused, match=r"a redirect to host 127\.0\.0\.1, not followed"):
             kube.request(method, "/x", body=None if method == "GET" else {})
     assert other.requests == []
 
@@ -218,7 +218,7 @@ def test_an_answer_of_64_mb_is_taken_and_a_larger_one_is_not(
     assert kube.read("/x")["items"] == []
     api.routes["GET /x"] = (200, sparse(1 << 20))
     with pytest.raises(
-        ApiRefused, match=r"GET /x: 200 TooLarge: the answer exceeds 1 MB \(unpacked\)"
+        ApiRefused, match=r"GET /x: 200 TooLarge: the answer exceeds 1 MB \(decompressed\)"
     ):
         kube.read("/x")
     assert len(api.requests) == 2, "it is as large when asked for again"
@@ -308,7 +308,7 @@ def test_a_refused_watch_waits_for_as_long_as_the_server_asks(
 def test_a_gateway_s_answer_to_a_watch_is_no_event(kube: Kube, api: Any, answer: Any) -> None:
     api.routes["GET /api/v1/pods"] = answer
     with pytest.raises(
-        ApiRefused, match="WATCH /api/v1/pods: no answer of a Kubernetes API server"
+        ApiRefused, match="WATCH /api/v1/pods: not an answer from a Kubernetes API server"
     ):
         list(kube.watch("v1", "Pod", None, "1", seconds=1))
 
@@ -371,7 +371,7 @@ ODD: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_a_list_whose_items_are_none_is_a_broken_answer(odd: Any) -> None:
-    with pytest.raises(ApiRefused, match="no answer of a Kubernetes API server"):
+    with pytest.raises(ApiRefused, match="not an answer from a Kubernetes API server"):
         answers.page(json.dumps(odd).encode(), "GET")
 
 

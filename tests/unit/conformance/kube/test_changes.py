@@ -93,7 +93,7 @@ def test_a_calico_policy_of_somebody_else_is_left_and_named(
     api.routes[f"POST {CALICO_PATH}"] = fakes.status(409, "AlreadyExists", "exists")
     api.routes[f"GET {CALICO_PATH}/p"] = (200, CALICO_POLICY)
     with pytest.raises(
-        EnvironmentBroken, match=rf"NetworkPolicy {HERE}/p .*exists and is not this run's"
+        EnvironmentBroken, match=rf"NetworkPolicy {HERE}/p .*exists and does not belong to this run"
     ):
         Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
     assert "PUT" not in [request.method for request in api.requests]
@@ -176,7 +176,9 @@ def test_a_namespace_of_somebody_else_is_refused_and_left_alone(kube: Kube, api:
         200,
         {"metadata": {"name": HERE, "labels": {"team": "x"}}},
     )
-    with pytest.raises(UsageProblem, match=f"namespace {HERE} exists and is not this run's"):
+    with pytest.raises(
+        UsageProblem, match=f"namespace {HERE} exists and does not belong to this run"
+    ):
         Changes(kube, RUN).namespace(HERE, why="a test")
     assert all(request.method == "GET" for request in api.requests)
 
@@ -190,7 +192,7 @@ def test_a_namespace_of_this_run_is_used_again(kube: Kube, api: Any) -> None:
 def test_a_namespace_that_is_going_away_is_not_used(kube: Kube, api: Any) -> None:
     going = RUN.sign({"metadata": {"name": HERE}}) | {"status": {"phase": "Terminating"}}
     api.routes[f"GET /api/v1/namespaces/{HERE}"] = (200, going)
-    with pytest.raises(EnvironmentBroken, match="being deleted by someone else"):
+    with pytest.raises(EnvironmentBroken, match="being deleted, but not by this run"):
         Changes(kube, RUN).namespace(HERE, why="a test")
 
 

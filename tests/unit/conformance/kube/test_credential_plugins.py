@@ -37,20 +37,26 @@ def printing(version: str = V1, **status: Any) -> str:
 PRINTED: dict[str, tuple[str, str]] = {
     "banner": (
         "echo Welcome to acme; " + printing(token="s3cret"),
-        "printed no ExecCredential, it begins with 'Welcome to acme'",
+        "printed no ExecCredential; its output begins with 'Welcome to acme'",
     ),
-    "nothing": ("true", "printed no ExecCredential, it begins with ''"),
-    "a bare token": ("echo s3cret", r"printed no ExecCredential, it begins with '\(removed\)'"),
-    "half": ("echo '{\"kind\": '", "printed no ExecCredential, it begins with ''"),
+    "nothing": ("true", "printed no ExecCredential; its output begins with ''"),
+    "a bare token": (
+        "echo s3cret",
+        r"printed no ExecCredential; its output begins with '\(removed\)'",
+    ),
+    "half": ("echo '{\"kind\": '", "printed no ExecCredential; its output begins with ''"),
     "other version": (
         printing("client.authentication.k8s.io/v1beta1", token="s3cret"),
-        "printed ExecCredential of .*v1beta1, where .*/v1 is asked for",
+        "printed ExecCredential of .*v1beta1, but .*/v1 was requested",
     ),
     "no status": (
         "echo '" + json.dumps({"apiVersion": V1, "kind": "ExecCredential"}) + "'",
-        "gave neither a token nor",
+        "returned neither a token nor",
     ),
-    "no key": (printing(clientCertificateData="x"), "gave a client certificate without its key"),
+    "no key": (
+        printing(clientCertificateData="x"),
+        "returned a client certificate without its key",
+    ),
 }
 
 

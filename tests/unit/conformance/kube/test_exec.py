@@ -258,7 +258,7 @@ def test_an_exec_is_sent_nowhere_else(
         location = f"{scheme}://me:s3cret@127.0.0.1:{port}/exec?token=s3cret"
         api.exec_refusal = (code, b"", {"Location": location})
         with pytest.raises(
-            ExecBroken, match=r"redirected to host 127\.0\.0\.1, not followed"
+            ExecBroken, match=r"a redirect to host 127\.0\.0\.1, not followed"
         ) as caught:
             run(kube)
         assert other.requests == []
@@ -275,7 +275,9 @@ def test_a_redirection_that_leads_nowhere_is_told_all_the_same(
     kube: Kube, api: Any, answer: Any
 ) -> None:
     api.exec_refusal = answer
-    with pytest.raises(ExecBroken, match=r"no answer of a Kubernetes API server.*redirected to"):
+    with pytest.raises(
+        ExecBroken, match=r"not an answer from a Kubernetes API server.*a redirect to"
+    ):
         run(kube)
 
 
@@ -284,7 +286,7 @@ def test_a_gateway_s_page_is_no_answer_to_an_exec(kube: Kube, api: Any, code: in
     api.exec_refusal = (code, b"<html>Sign in", {"Content-Type": "text/html"})
     with pytest.raises(
         ExecBroken,
-        match=f"no answer of a Kubernetes API server .{code}, a web page: '<html>Sign in'",
+        match=f"not an answer from a Kubernetes API server .{code}, a web page: '<html>Sign in'",
     ):
         run(kube)
 

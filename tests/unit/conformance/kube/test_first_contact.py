@@ -30,8 +30,8 @@ def unreachable(last: BaseException | str) -> ApiUnreachable:
     [
         (
             NoApiServer("a page", "GET /version"),
-            "is no Kubernetes API server, or does not let this machine reach one: GET /version: "
-            "no answer of a Kubernetes API server (a page)",
+            "is not a Kubernetes API server, or a gateway answered in its place: GET /version: "
+            "not an answer from a Kubernetes API server (a page)",
         ),
         (
             refused(401, "Unauthorized"),
@@ -51,7 +51,7 @@ def unreachable(last: BaseException | str) -> ApiUnreachable:
         ),
         (
             unreachable("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired"),
-            "has a certificate that is not valid for it: "
+            "has a certificate that is not valid for this host, or not now: "
             "[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired",
         ),
         (

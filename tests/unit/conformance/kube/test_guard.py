@@ -204,7 +204,7 @@ def test_a_patch_is_judged_by_what_it_makes_of_the_object() -> None:
 
 
 def test_only_our_own_global_policy_is_deleted() -> None:
-    with pytest.raises(GuardRefused, match="it is not this run's"):
+    with pytest.raises(GuardRefused, match="so it does not belong to this run"):
         check(policy(None, verb="delete"), RUN, {"metadata": {"name": "p"}})
     check(policy(None, verb="delete"), RUN, RUN.sign({"metadata": {"name": "p"}}))
 
@@ -228,7 +228,7 @@ def test_a_tier_of_the_run_is_made_and_only_its_own_is_deleted() -> None:
     name = "calico-demo-r1-gw0-first"
     check(tier(name), RUN)
     check(tier(name, "delete"), RUN, RUN.sign({"metadata": {"name": name}}))
-    with pytest.raises(GuardRefused, match="it is not this run's"):
+    with pytest.raises(GuardRefused, match="so it does not belong to this run"):
         check(tier(name, "delete"), RUN, {"metadata": {"name": name}})
 
 
@@ -317,5 +317,5 @@ def test_no_policy_of_the_cluster_selects_the_namespace_of_runs_in_it(key: str) 
     body = {"spec": {"namespaceSelector": f"{key} == 'calico-conformance'"}}
     target = ObjectRef(api_version="projectcalico.org/v3", kind="GlobalNetworkPolicy", name="x")
     change = Change(verb="create", target=target, why="x", body=body)
-    with pytest.raises(GuardRefused, match="is not limited to this run's namespaces"):
+    with pytest.raises(GuardRefused, match="is not limited to this run's test namespaces"):
         check(change, RUN)

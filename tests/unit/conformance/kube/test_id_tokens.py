@@ -94,7 +94,8 @@ def test_an_issuer_that_is_not_trusted_gets_no_request(
     tmp_path: Path, tls_api: Any, issuer: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(
-        UsageProblem, match=r"has expired, and .* gave no new one: .*CERTIFICATE_VERIFY_FAILED"
+        UsageProblem,
+        match=r"has expired, and .* issued no new id-token: .*CERTIFICATE_VERIFY_FAILED",
     ) as caught:
         from_kubeconfig(write(tmp_path / "k", oidc(tls_api.url, issuer.url)))
     assert "\n" not in str(caught.value)

@@ -20,7 +20,7 @@ from tests.unit.conformance.kube.lanes import with_plugin
     [
         ("echo 'the SSO session has expired' >&2; exit 3", r"failed with exit code 3: the SSO session has expired"),
         ('echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{}}\'',
-         r"gave neither a token nor a certificate"),
+         r"returned neither a token nor a certificate"),
     ],
 )  # fmt: skip
 def test_a_credential_plugin_that_gives_nothing_is_quoted(
@@ -90,7 +90,7 @@ def test_a_credential_plugin_is_named_without_the_values_of_its_arguments(
     ("script", "expected"),
     [
         (f"echo {SECRET} >&2; exit 3", "failed with exit code 3: (removed)"),
-        (f"echo of {SECRET}", "it begins with 'of (removed)'"),
+        (f"echo of {SECRET}", "its output begins with 'of (removed)'"),
         (f"""echo '{{"kind": "{SECRET}", "apiVersion": "v1"}}'""", "printed (removed) of v1"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_token_that_a_plugin_prints_in_place_of_an_answer_is_not_quoted(
     tmp_path: Path, fakes: Any
 ) -> None:
     path = with_plugin(tmp_path, fakes, "echo your token is Jx8opaque0Zq1Yt7Ww/5vBn2Mk4")
-    with pytest.raises(UsageProblem, match=r"it begins with 'your token is \(removed\)'"):
+    with pytest.raises(UsageProblem, match=r"its output begins with 'your token is \(removed\)'"):
         from_kubeconfig(path)
 
 

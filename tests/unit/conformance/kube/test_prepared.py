@@ -74,7 +74,7 @@ def test_namespaces_have_the_labels_that_policies_and_worlds_select() -> None:
 def test_as_many_workers_run_as_are_prepared_for() -> None:
     assert usable(Cluster(3)) == (3, [])
     assert usable(Cluster(0))[1][0].startswith(
-        "--namespaces-prefix team-a: namespace team-a-gw0 is not there (and 4 more)"
+        "--namespaces-prefix team-a: namespace team-a-gw0 does not exist (and 4 more)"
     )
 
 
@@ -106,8 +106,8 @@ def test_what_a_run_cannot_use_is_named_with_the_command_that_mends_it(
 @pytest.mark.parametrize(
     ("labels", "says"),
     [
-        ({"app": "shop"}, "pod p (2 pods in all) is not the suite's; nothing was touched"),
-        (Ownership("r9").labels, "pod p (2 pods in all) is of run r9; wait for that run, or if it is dead:  pytest "),
+        ({"app": "shop"}, "p (2 pods in all) does not belong to the suite; nothing was changed"),
+        (Ownership("r9").labels, "belongs to run r9; wait for that run, or, if it is dead, run:  pytest "),
     ],
 )  # fmt: skip
 def test_a_namespace_with_pods_is_refused(labels: dict[str, str], says: str) -> None:
@@ -161,7 +161,7 @@ def test_a_prepared_namespace_is_looked_for_and_never_made(kube: Kube, api: Any)
     changes.namespace(HERE, labels={"a": "b"}, why="x")
     with pytest.raises(
         EnvironmentBroken,
-        match="namespace team-a-gw7, which the cluster's owner is to prepare, is not th",
+        match="namespace team-a-gw7, which the cluster's owner must prepare, does not exist",
     ):
         changes.namespace("team-a-gw7", why="x")
     assert {request.method for request in api.requests} == {"GET"}

@@ -162,13 +162,13 @@ def test_a_dead_proxy_is_named_and_not_taken_for_a_dead_cluster(
     with pytest.raises(ClusterUnusable) as caught:
         kube.version()
     assert (
-        f"proxy http://127.0.0.1:{dead} gives no connection: [Errno 111] Connection refused"
+        f"proxy http://127.0.0.1:{dead} provides no connection: [Errno 111] Connection refused"
         in str(caught.value)
     )
     assert "still running" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
     with pytest.raises(
-        ExecBroken, match=f"proxy http://127.0.0.1:{dead} gives no connection: "
+        ExecBroken, match=f"proxy http://127.0.0.1:{dead} provides no connection: "
     ) as broken:
         execute.run(kube, "n", "p", "c", ["true"], within=5)
     assert "s3cret" not in str(broken.value)
@@ -224,6 +224,6 @@ def test_a_proxy_that_is_no_address_is_a_usage_problem_without_its_password(
 def test_a_proxy_that_answers_byte_by_byte_is_given_up_by_execs(fakes: Any, tmp_path: Path) -> None:
     with loopback_proxy(pause=0.1) as between:
         kube = through(fakes, tmp_path, "https://10.0.0.1:6443", f"http://127.0.0.1:{between.port}")
-        given_up = r"within 2\.0 s: proxy http://.* gives no connection"
+        given_up = r"within 2\.0 s: proxy http://.* provides no connection"
         with pytest.raises(ExecBroken, match=given_up):
             execute.run(kube, "n", "p", "c", ["true"], within=2.0)

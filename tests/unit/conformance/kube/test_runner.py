@@ -105,7 +105,7 @@ def test_a_gateway_that_takes_other_tokens_alone_is_named_with_the_way_out(  # n
     out, err = capfd.readouterr()
     assert out == ""
     assert told in err
-    assert "by --server=URL" in err
+    assert "with --server=URL" in err
     assert err.count("\n") == 1
 
 

@@ -120,7 +120,7 @@ def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(
     serve(api, fakes, stuck)
     with pytest.raises(
         EnvironmentBroken,
-        match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.\d s",
+        match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*observed  \+0\.\d s",
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
 
@@ -182,7 +182,7 @@ def test_a_list_with_an_object_without_a_name_is_told_in_one_line(
     with pytest.raises(ApiRefused) as caught:
         Waits(kube).pods_ready("n", "app=x", 1, within=5)
     assert str(caught.value).startswith(
-        f"GET {PODS}: no answer of a Kubernetes API server (an object without a name: "
+        f"GET {PODS}: not an answer from a Kubernetes API server (an object without a name: "
     )
     assert "\n" not in str(caught.value)
 
@@ -281,7 +281,7 @@ def test_pods_that_are_only_late_are_waited_for(
     monkeypatch.setattr(waits, "LOOK_AGAIN", 0.05)
     refusing(api, fakes)
     with pytest.raises(
-        EnvironmentBroken, match=r"0 of 1 pods ready after 0 s: no pod with app=x in n"
+        EnvironmentBroken, match=r"0 of 1 pods ready after 0 s: number of pods with app=x in n: 0"
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.3)
 
@@ -443,7 +443,7 @@ def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> No
     late["status"]["containerStatuses"][0]["state"] = {
         "running": {"startedAt": "2026-11-26T10:00:00Z"}
     }
-    told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not passed"
+    told = "client has run since 2026-11-26T10:00:00Z, but its readiness probe has not passed"
     assert pod_state.pod_state(late) == f"Pending, not ready: {told}"
     late["status"]["containerStatuses"][0]["ready"] = True
     assert pod_state.pod_state(late) == "Pending, not ready"
@@ -471,7 +471,7 @@ def with_sysctls(asked: str, *given: str) -> dict[str, Any]:
 def test_sysctls_that_admission_took_away_are_named(pod: dict[str, Any], gone: str) -> None:
     found = pod_state.hopeless(pod)
     assert found == pod_state.without_sysctls(pod)
-    assert found.startswith(f"somebody's admission (a webhook) took its sysctls {gone} away") is (
+    assert found.startswith(f"an admission webhook removed the pod's sysctls {gone}, without") is (
         gone != ""
     )
 
@@ -485,6 +485,6 @@ def test_a_pod_that_is_ready_without_its_sysctls_is_not_taken(
     api.routes[f"GET {PODS}"] = fakes.listing(pod)
     with pytest.raises(
         EnvironmentBroken,
-        match=r"^pod n/p \(.*\): somebody's admission .* net.ipv4.ping_group_range away",
+        match=r"^pod n/p \(.*\): an admission webhook removed .* net.ipv4.ping_group_range, ",
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=5)

@@ -14,7 +14,7 @@ from conformance.model.expression import LONGEST, matches, problem
         ("calico.*", ""),
         ("", ""),
         ("x" * LONGEST, ""),
-        ("x" * (LONGEST + 1), "it has 1001 characters, and 1000 are read"),
+        ("x" * (LONGEST + 1), "it has 1001 characters, but at most 1000 are read"),
         ("calico[", "missing ]"),
         (r"(a)\1", "invalid escape sequence"),
         ("(a{500}){500}", "invalid repetition size"),

@@ -98,12 +98,12 @@ def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() ->
         return [
             line
             for line in assumptions(replace(known, nodes=tuple(nodes)))
-            if "fault of Windows" in line
+            if "defect of Windows" in line
         ]
 
     (line,) = noted(26100, 6584)
     assert line.startswith(
-        "known fault of Windows on win-0 (26100.6584): pods' networks with an overlay are broken"
+        "known defect of Windows on win-0 (26100.6584): overlay networks of pods do not work"
     )
     assert noted(26100, 6584, plane=None) == [line]
     assert noted(26100, 6899) == noted(20348, 1) == noted(26100, 6584, plane="l2bridge") == []

@@ -137,8 +137,8 @@ REFUSED: list[tuple[list[str], str]] = [
     ),
     (
         [CLUSTER, "--namespaces-prefix=No_Name"],
-        "--namespaces-prefix No_Name: expected lower-case letters, digits and hyphens, "
-        "40 at most, that begin and end with no hyphen",
+        "--namespaces-prefix No_Name: expected at most 40 lower-case letters, digits and hyphens, "
+        "with no hyphen at the beginning or end",
     ),
     (["--waivers="], "--waivers= has no value: leave the option out, or give it a value"),
     (["--nodes="], "--nodes= has no value: leave the option out, or give it a value"),
@@ -151,7 +151,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),
     (
         ["--claim=CONN-333"],
-        "--claim CONN-333: no such claim; meant CONN-3 or CONN-7 or CONN-6? "
+        "--claim CONN-333: no such claim; did you mean CONN-3 or CONN-7 or CONN-6? "
         "(calico-conformance claims lists all)",
     ),
     # Of several problems the line is always about the same one.

@@ -60,7 +60,10 @@ def test_pairs_of_an_empty_group_are_refused(pairs: Callable[[Group, Group], Pod
 
 
 def test_a_pod_alone_lacks_another_one() -> None:
-    with pytest.raises(MissingCapability, match="needs two pods: linux-client on l1; cover more"):
+    with pytest.raises(
+        MissingCapability,
+        match="the test needs two pods, but has only: linux-client on l1; cover more",
+    ):
         LINUX.at("l1").to(LINUX.at("l1"))
 
 

@@ -191,7 +191,7 @@ def test_docker_and_old_containerd_have_none(runtime: str) -> None:
     node = a_windows_node("w1", 17763, container_runtime=runtime)
     deployer: Any = Deployer((node,))
     with pytest.raises(
-        MissingCapability, match=rf"node w1 runs {runtime}, without HostProcess pods"
+        MissingCapability, match=rf"node w1 runs {runtime}, which has no HostProcess pods"
     ):
         HostPods(deployer).on("w1")
     assert deployer.log == []

@@ -66,7 +66,7 @@ def test_the_lock_is_an_images_file_with_every_digest_but_server_core_s(
         ("echo '[]'", 7, " sent no manifest; its answer begins '[]'\n"),
         ("exit 0", 7, " sent no manifest; its answer begins ''\n"),
         ("exec sleep 30", 7, " did not end within 2 s\n"),
-        (None, 4, "PATH has no crane, which reads digests from registries: go install "),
+        (None, 4, "which reads digests from registries, is not in PATH; install: go install "),
     ],
 )  # fmt: skip
 def test_what_gives_no_digest_is_one_line_and_nothing_is_written(

@@ -135,7 +135,8 @@ def test_a_system_without_a_node_that_takes_pods_lacks_one() -> None:
     placement = Placement(some_facts(a_node("l")))
     assert placement.first("linux").name == "l"
     with pytest.raises(
-        MissingCapability, match=r"needs a usable Windows node, found none; add a Windows node"
+        MissingCapability,
+        match=r"needs a usable Windows node, but there is none; add a Windows node",
     ):
         placement.covered("windows")
 
@@ -152,7 +153,7 @@ def test_the_system_pool_of_a_small_aks_cluster_takes_pods() -> None:
         ({"schedulable": False}, "cordoned"),
         (
             {"taints": ({"key": "gpu", "value": "yes", "effect": "NoSchedule"},)},
-            "taint gpu=yes:NoSchedule is not tolerated, unless by --tolerate gpu",
+            "taint gpu=yes:NoSchedule is not tolerated; to tolerate it, use --tolerate gpu",
         ),
         (
             {"taints": ({"key": "os", "value": "linux", "effect": "NoSchedule"},)},

@@ -308,7 +308,9 @@ def test_a_pod_says_which_sysctls_it_was_asked_for_with() -> None:
     assert made["metadata"]["annotations"][pod_state.SYSCTLS] == asked
     assert pod_state.without_sysctls(made) == ""
     del made["spec"]["securityContext"]["sysctls"][1]
-    assert "its sysctls net.ipv4.ping_group_range away" in pod_state.without_sysctls(made)
+    assert "removed the pod's sysctls net.ipv4.ping_group_range, " in pod_state.without_sysctls(
+        made
+    )
     windows = tailored()["spec"]["template"]
     assert pod_state.SYSCTLS not in windows["metadata"]["annotations"]
 

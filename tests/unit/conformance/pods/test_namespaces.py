@@ -30,7 +30,7 @@ class Recorded:
 
     def namespace(self, name: str, **more: Any) -> None:
         if self.foreign:
-            raise UsageProblem(f"namespace {name} exists and is not this run's")
+            raise UsageProblem(f"namespace {name} exists and does not belong to this run")
         if self.answer:
             raise ApiRefused(
                 self.answer, "Forbidden", "the webhook says no", "POST /api/v1/namespaces"
@@ -130,11 +130,11 @@ def test_a_namespace_that_somebody_deletes_is_named_and_its_pods_are_waited_for_
     )
     with pytest.raises(
         EnvironmentBroken,
-        match=r"^namespace calico-demo-r-main of this run was deleted by somebody",
+        match=r"^namespace calico-demo-r-main of this run was deleted while it was in use",
     ):
         made.again(wish, "pod a is gone")
     there = {"metadata": {"name": "x"}}
-    with pytest.raises(EnvironmentBroken, match="no other is ready: its patience is over"):
+    with pytest.raises(EnvironmentBroken, match="no other pod is ready: its patience is over"):
         made.again(wish, "pod a is gone")
 
 
@@ -154,5 +154,8 @@ def test_the_run_ends_where_its_own_namespace_is_refused(
     made.kube = SimpleNamespace(reach=Reach(tmp_path))  # type: ignore[assignment]
     with pytest.raises(ApiRefused):
         made.prepare(namespace)
-    said = "no namespace can be made: POST /api/v1/namespaces: 403 Forbidden: the webhook says no"
+    said = (
+        "the run cannot create a namespace: "
+        "POST /api/v1/namespaces: 403 Forbidden: the webhook says no"
+    )
     assert made.kube.reach.ended == (said if ends else "")

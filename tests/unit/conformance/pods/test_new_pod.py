@@ -65,7 +65,7 @@ def test_its_first_action_is_to_start_then_acting_then_done() -> None:
     assert [new_pod(pod(first)).stage() for first in (waiting, {}, RUNNING, ended(3))] == [
         "to start", "to start", "acting", "done",
     ]  # fmt: skip
-    with pytest.raises(EnvironmentBroken, match="is gone, and node w1 is cordoned"):
+    with pytest.raises(EnvironmentBroken, match="was deleted, and node w1 is cordoned"):
         new_pod(None).stage()
     with pytest.raises(EnvironmentBroken, match="or its server has ended, and node w1 is cordoned"):
         new_pod(None).ready()
@@ -86,5 +86,7 @@ def test_only_an_answer_and_its_absence_are_told_apart() -> None:
         match="had no network, or was refused: each try failed at once, for 120 s",
     ):
         new_pod(pod(ended(4))).connected_first()
-    with pytest.raises(EnvironmentBroken, match=r"ended with 1 .* says nothing about the network"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"ended with exit code 1 .* says nothing about the network"
+    ):
         new_pod(pod(ended(1))).connected_first()

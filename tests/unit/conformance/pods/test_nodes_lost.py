@@ -98,9 +98,9 @@ def lost(node: dict[str, Any], **behind: float) -> str:
         ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
         ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
-        ({"uid": "u2"}, "it was deleted, and created again at 2026-11-24T12:00:00Z (uid u2)"),
-        ({"boot": "b2"}, "it was rebooted (boot id b2, at the run's beginning b1)"),
-        ({"age": 55}, "its kubelet has not renewed its lease for 55 s longer than the kubelets of other nodes"),
+        ({"uid": "u2"}, "it was deleted, and created again at 2026-11-24T12:00:00Z (UID u2)"),
+        ({"boot": "b2"}, "it was rebooted (boot ID b2 now, b1 when the run began)"),
+        ({"age": 55}, "its kubelet has not renewed its lease for 55 s, but kubelets of other nodes have"),
     ],
 )  # fmt: skip
 def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says: str) -> None:

@@ -78,7 +78,7 @@ def test_names_are_never_used_twice_and_all_go() -> None:
 def test_the_plugins_own_words_are_told() -> None:
     pods: Any = Pods(start=False, events=(event(REFUSED),))
     words = PausePods(pods).come(NODE, 2)[1]
-    assert words == "timeout acquiring mutex; 2 of 2 pods refused"
+    assert words == "timeout acquiring mutex; 2 of 2 pods were refused"
 
 
 def test_a_pod_that_the_kubelet_or_the_scheduler_refuses_is_no_refusal_of_the_plugin() -> None:

@@ -109,10 +109,10 @@ DOCKER = "kubernetes.io/dockerconfigjson"
     ("asked", "told"),
     [
         (Asked(DOCKER), []),
-        (Asked(""), ["pull secret mirror: cannot be read in namespace default: .*not found"]),
+        (Asked(""), ["pull secret mirror cannot be read in namespace default: .*not found"]),
         (
             Asked("Opaque"),
-            ["pull secret mirror: kubelets cannot pull with type Opaque; create it with"],
+            ["pull secret mirror has type Opaque, which kubelets cannot use; create it with"],
         ),
         (
             Asked(DOCKER, may=False),
@@ -120,7 +120,7 @@ DOCKER = "kubernetes.io/dockerconfigjson"
         ),
         (
             Asked("", may=False),
-            ["runner may not create secrets", "pull secret mirror: cannot be read"],
+            ["runner may not create secrets", "pull secret mirror cannot be read"],
         ),
     ],
 )

@@ -26,7 +26,7 @@ NOT_READY = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (w1):
 TOO_NEW = {"message": "hcs::System::Start win: ... (0xc0370106)", "reason": "StartError"}
 UPDATE = (
     "image servercore:ltsc2022 is newer than its node, which cannot start it (0xc0370106): install "
-    "the node's updates, or name a tag of the node's own revision by --images, such as "
+    "the node's updates, or name a tag of the node's own revision with --images, such as "
     "servercore:10.0.17763.1397"
 )
 NEW = {"image": "servercore:ltsc2022"}
@@ -163,7 +163,12 @@ def test_a_container_that_is_still_pulled_says_nothing_of_the_network_though_ano
 @pytest.mark.parametrize(
     ("name", "main_ready", "shipper_ready", "why"),
     [
-        ("shipper", True, False, "only container shipper is not, which the run did not request"),
+        (
+            "shipper",
+            True,
+            False,
+            "only container shipper is not ready, and the run did not request it",
+        ),
         ("shipper", False, False, ""),
         ("shipper", False, True, ""),
         (

@@ -78,7 +78,7 @@ def test_what_is_there_and_what_is_gone_is_told_by_kind() -> None:
 
 @pytest.mark.parametrize(
     ("there", "left"),
-    [((), "nothing any more"), (("Namespace", "Pod"), "the namespace, Pod objects")],
+    [((), "nothing"), (("Namespace", "Pod"), "the namespace, Pod objects")],
 )
 def test_a_namespace_that_stays_is_the_cluster_s_fault(there: tuple[str, ...], left: str) -> None:
     cluster = Cluster(*there, stays="Namespace stays for 60 s\n  status  Terminating")

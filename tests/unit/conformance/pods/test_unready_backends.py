@@ -30,7 +30,9 @@ def test_a_pod_that_its_kubelet_found_unready_meanwhile_is_named(
 ) -> None:
     found = asked({"type": "ContainersReady", "status": status, "lastTransitionTime": at})
     assert found == (
-        f"pod ns/server (linux, node linux-1) {text}by the kubelet's probes" if text else ""
+        f"pod ns/server (linux, node linux-1) {text}according to the kubelet's probes"
+        if text
+        else ""
     )
 
 

@@ -72,7 +72,7 @@ class Deployer:
 
     def again(self, wish: Wish, why: str) -> Workload:
         if "again" in self.broken:
-            raise EnvironmentBroken(f"{why}, and no other is ready: ImagePullBackOff")
+            raise EnvironmentBroken(f"{why}, and no other pod is ready: ImagePullBackOff")
         self.reasons.append(why)
         return replace(self.deploy([wish])[wish.called], uid=f"new/{wish.called}")
 
@@ -316,7 +316,7 @@ def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_
     with pytest.raises(EnvironmentBroken, match=r"^pod demo/linux-node-2-abc .* is gone"):
         pods.get("linux-node-2")
     pods.revalidate()
-    with pytest.raises(EnvironmentBroken, match="and no other is ready"):
+    with pytest.raises(EnvironmentBroken, match="and no other pod is ready"):
         pods.get("linux-node-2")
     deployer.broken.clear()
     pods.revalidate()
@@ -352,7 +352,7 @@ def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there()
     deployer.again = noted  # type: ignore[method-assign]
     for _ in range(3):
         pods.refresh()
-        with pytest.raises(EnvironmentBroken, match="and no other is ready"):
+        with pytest.raises(EnvironmentBroken, match="and no other pod is ready"):
             pods.get("linux-node-2")
     assert len(asked) == 1
     deployer.broken.clear()

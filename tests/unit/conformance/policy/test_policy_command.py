@@ -129,7 +129,7 @@ def test_an_address_that_is_no_pod(capsys: Any, tmp_path: Path) -> None:
 def test_what_is_no_text_is_one_line(capsys: Any, tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\x00\xac\xff")
     assert main(["policy", str(tmp_path / "binary.yaml")]) == 4
-    assert capsys.readouterr().err.strip().endswith("binary.yaml is no text in UTF-8")
+    assert capsys.readouterr().err.strip().endswith("binary.yaml is not UTF-8 text")
 
 
 def test_a_list_by_hand_has_no_metadata(capsys: Any, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_error(
 ) -> None:
     prober.agents.limits = replace(prober.agents.limits, restarts=2)
     agents.script = [lambda channel, _: killed(channel, make)] * 50
-    with pytest.raises(ProbeBroken, match=r"status 137.*no longer restarted after 2 restarts"):
+    with pytest.raises(ProbeBroken, match=r"status 137.*not restarted again after 2 restarts"):
         prober.observe([make.attempt(listening)])
     assert len(agents.started) == 3
     assert prober.counts.restarts[("w1", "linux")] == 2

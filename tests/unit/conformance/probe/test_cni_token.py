@@ -88,7 +88,7 @@ def printed(tokens: object, errors: object = None) -> str:
 def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe_and_is_not_shown(text: str) -> None:
     with pytest.raises(
         ProbeBroken,
-        match=r"^node w: cni_token\.ps1 printed (no whole object|a token of another shape)$",
+        match=r"^node w: cni_token.ps1 printed (no complete object|a token with unexpected)",
     ):
         token_ends(text, "node w")
 

@@ -183,16 +183,16 @@ def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_n
     ("answer", "words"),
     [
         ('{"ID": "a1", "Na', "garbled output"),
-        ('"Calico"', "output is not of objects"),
+        ('"Calico"', "the output is not a list of objects"),
         (text({**NETWORK, "Name": None, "ID": None}), "neither Name nor ID"),
         (text({**NETWORK, "ID": None}), "has no ID"),
         ("null", "HNS gave no answer"),
         ('""', "HNS gave no answer"),
-        ("[null]", "output is not of objects"),
-        (text({**NETWORK, "Subnets": [None]}), "a subnet of an HNS network is no object: None"),
+        ("[null]", "the output is not a list of objects"),
+        (text({**NETWORK, "Subnets": [None]}), "a subnet of an HNS network is not an object: None"),
         (
             text({**NETWORK, "Subnets": "192.168.4.0/26"}),
-            "a subnet of an HNS network is no object: '192.168.4.0/26'",
+            "a subnet of an HNS network is not an object: '192.168.4.0/26'",
         ),
         (
             text({**NETWORK, "Subnets": [], "Ipams": [{"Subnets": NETWORK["Subnets"]}]}),
@@ -200,7 +200,7 @@ def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_n
         ),
         (
             text({**NETWORK, "Subnets": [{"AddressPrefix": "x", "Policies": [{"VSID": "many"}]}]}),
-            "VSID is no number",
+            "VSID is not a number",
         ),
         (1, "exit status 1: not emulated: this"),
         (b"\xff\xfe{\0}\0", "garbled output"),

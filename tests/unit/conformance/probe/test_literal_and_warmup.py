@@ -122,7 +122,7 @@ def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None
     )
     assert [observation.verdict for observation in warmth.cold] == [Verdict.DNS_FAILED]
     assert (
-        "still without a network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED"
+        "some pods have no network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED"
         in warmth.line
     )
 

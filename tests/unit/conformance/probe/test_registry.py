@@ -64,5 +64,5 @@ def test_a_key_that_cannot_be_understood_is_a_broken_probe(key: object) -> None:
 
 @pytest.mark.parametrize("said", ["", "{", "[]", "LanguageMode=FullLanguage"])
 def test_an_output_that_is_cut_off_is_a_broken_probe(said: str) -> None:
-    with pytest.raises(ProbeBroken, match=r"node win: registry\.ps1 printed no whole object"):
+    with pytest.raises(ProbeBroken, match=r"node win: registry\.ps1 printed no complete object"):
         differences(said, "node win")

@@ -49,7 +49,7 @@ def test_who_waits_in_vain_is_told_what_holds_the_slots(tmp_path: Path) -> None:
     held = slots.take("powershell-w1", 2, "a command in ns/b")
     assert held
     with slots.hold("powershell-w1", 2, 1, "an agent's start in ns/a"):
-        words = r"these still use one: a command in ns/b for 0 s, an agent's start in ns/a for 0 s"
+        words = r"still in use: a command in ns/b for 0 s, an agent's start in ns/a for 0 s"
         with pytest.raises(ProbeBroken, match=words):
             slots.wait("powershell-w1", 2, within=0.05)
     held.release()

@@ -47,7 +47,7 @@ def test_what_is_confirmed_in_every_part_qualifies() -> None:
     assert exit_code(results) == 0
 
 
-UNVERIFIED = "nobody verifies the certificate of https://10.0.0.1 (insecure-skip-tls-verify)"
+UNVERIFIED = "the certificate of https://10.0.0.1 is not verified (insecure-skip-tls-verify)"
 
 
 def test_evidence_over_an_unverified_connection_qualifies_nothing_unless_that_is_accepted() -> None:

@@ -140,7 +140,7 @@ def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_na
     silent = render(whole)
     assert "<td>20348.2762</td><td>not known</td>" in silent
     names = ", ".join(node["name"] for node in whole["facts"]["nodes"] if node["os"] == "windows")
-    assert f"KB of {names}: not known: nothing was asked. Nodes with the same build" in silent
+    assert f"KB of {names}: not known: not read. Nodes with the same build" in silent
     node = next(node for node in whole["facts"]["nodes"] if node["windows_build"] == [20348, 2762])
     node["update"] = {"value": "KB5044281", "source": "annotation last-update of the node"}
     told = render(whole)

@@ -228,7 +228,7 @@ def test_shapes_survive_the_way_through_json(shape: object) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"verdict": "MAYBE"}, "ClaimResult.verdict: 'MAYBE' is none of"),
+        ({"verdict": "MAYBE"}, "ClaimResult.verdict: 'MAYBE' is not one of"),
         ({"reason": 5}, "ClaimResult.reason: 5 does not fit"),
         ({"evidence": "hearsay"}, "ClaimResult.evidence: 'hearsay' does not fit"),
         ({"extra": 1}, "ClaimResult: unknown extra"),

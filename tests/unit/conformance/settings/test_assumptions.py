@@ -82,7 +82,9 @@ def test_an_assumption_about_timings_names_an_entry_and_keeps_within_its_bounds(
 
 
 def test_another_schema_is_refused_by_its_number(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="calibration of schema 7, this suite reads 1"):
+    with pytest.raises(
+        UsageProblem, match="the calibration has schema 7, but this suite reads schema 1"
+    ):
         load_timings(a_file(tmp_path, schema=7))
 
 

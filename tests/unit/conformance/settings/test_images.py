@@ -67,13 +67,13 @@ def test_an_images_file_is_read(tmp_path: Path) -> None:
     [
         (
             "docker.io/library/busybox:1.37: {tag: x}",
-            "the suite has no such image; meant docker.io/library/busybox:1.37.0",
+            "the suite has no such image; did you mean docker.io/library/busybox:1.37.0",
         ),
-        (f"{KNOWN[0]}: {{version: x}}", "expected some of name, tag, digest, pull_secret"),
-        (f"{KNOWN[0]}: {{}}", "expected some of"),
+        (f"{KNOWN[0]}: {{version: x}}", "expected one or more of name, tag, digest, pull_secret"),
+        (f"{KNOWN[0]}: {{}}", "expected one or more of"),
         (f"{KNOWN[0]}: {{digest: 'sha256:1'}}", "digest sha256:1 is not a valid digest"),
         (f"{KNOWN[0]}: {{name: busybox}}", "name busybox is not a valid name"),
-        (f"{KNOWN[0]}: x", "expected some of"),
+        (f"{KNOWN[0]}: x", "expected one or more of"),
         ("[]", "expected a mapping from the suite's images"),
         ("{", "expected the node content"),
     ],

@@ -213,8 +213,8 @@ def test_felix_that_was_told_of_the_providers_networks_explains_closed_pods(
         ("v3.31.2", "no route for the whole block", ["BGP on Windows is not configured"]),
         ("v3.32.1", "no route for the whole block", ["BGP on Windows renders nothing"]),
         ("v3.31.7", "no route for the whole block", []),
-        ("v3.31.2", "by 10.0.0.12, which is node linux-2", []),
-        ("v3.31.2", "no route for the whole block, by 10.0.0.12, which is node linux-2", []),
+        ("v3.31.2", "via 10.0.0.12, which is node linux-2", []),
+        ("v3.31.2", "no route for the whole block, via 10.0.0.12, which is node linux-2", []),
     ],
 )
 def test_a_linux_node_without_routes_to_windows_is_explained_by_windows_nodes_without_bgp(

@@ -170,7 +170,7 @@ def test_a_backend_that_restarted_says_nothing() -> None:
         asked({"b"}, c=[by_turns("a")])
 
 
-UNREADY = "pod ns/b (linux, node linux-2) is not ready since T, by the kubelet's probes"
+UNREADY = "pod ns/b (linux, node linux-2) is not ready since T, according to the kubelet's probes"
 
 
 def unready(path: Addressing, *answers: Answer) -> Exception:

@@ -257,5 +257,5 @@ def test_each_of_several_builds_is_covered_and_nodes_that_take_no_pods_are_not(
     with served(replace(cluster, objects=objects), tmp_path) as kube:
         facts = detect(kube)
         assert document.outcome(facts, kube)["covered"] == ["w19", "w25", "win"]
-    trouble = "known fault of Windows on w25 (26100.4061): pods' networks with an overlay"
+    trouble = "known defect of Windows on w25 (26100.4061): overlay networks of pods"
     assert trouble in "\n".join(header.assumptions(facts))
