@@ -246,8 +246,7 @@ def test_policy(pods, policy): pass
         "or NOT_RUN; exempt" in run.out
     )
     assert "note: foreign policies could not be read: Tier: no right" in run.out
-    told = run.out.partition("Policies of other owners
-")[2]
+    told = run.out.partition("Policies of other owners\n")[2]
     assert (
         f"  {closing}\n  {opening}\n  may leave undecided CONN-3, DEMO-5; remedy: exempt "
         "the label\n" in told
