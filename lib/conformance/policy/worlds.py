@@ -238,8 +238,8 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
 
     In a story there are members, too. A pair without a member is then tried only between first
     seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
-    A pair with a member is tried with all of PORTS on every Windows node, because an event may
-    change the answer for only one entry.
+    A pair with a member is tried with all of PORTS, because an event may change the answer for only
+    one entry.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -248,11 +248,12 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     pairs = [pair for pair in product(seats, repeat=2) if _is_asked(pair[0], pair[1], known, seats)]
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
-        both = not _is_beside(source, destination, seats) and all(
-            end in known or (end.os == "windows" and (source.member or destination.member))
-            for end in (source, destination)
+        every = not _is_beside(source, destination, seats) and (
+            source.member or destination.member or (source in known and destination in known)
         )
-        yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
+        yield from (
+            (source, destination, at) for at in (PORTS if every else PORTS[turn : turn + 1])
+        )
 
 
 def _is_asked(
