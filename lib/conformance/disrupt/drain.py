@@ -24,7 +24,7 @@ ROUNDS = 2
 """How many rounds of eviction may remove pods that came to a drained node, before the drain is
 given up."""
 DEFAULT_GRACE = 30
-"""s. Kubernetes' default for terminationGracePeriodSeconds."""
+"""Kubernetes' default for terminationGracePeriodSeconds, in seconds."""
 HOSTNAME = "kubernetes.io/hostname"
 NAMES = (HOSTNAME, "metadata.name")
 """The keys by which a node affinity refers to a node."""

@@ -22,10 +22,10 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""s. A message about the newest change of policy also covers Felix' log from this long before the
-change."""
+"""Seconds before the newest change of policy from which a message about the change covers Felix'
+log."""
 FELIX_WITHOUT_CHANGE = 60.0
-"""s. How much of Felix' log a message covers if there was no change of policy."""
+"""Seconds of Felix' log that a message covers if there was no change of policy."""
 
 End = Workload | Target | NodeFacts | None
 DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]

@@ -22,7 +22,7 @@ RESTRICTED = {
 USER = 65532
 """The user id of the image's user, who owns no file in the image."""
 GRACE = 600
-"""s. The time for an interrupted run to restore its changes, such as a drained node or a VNI."""
+"""Seconds for an interrupted run to restore its changes, such as a drained node or a VNI."""
 JUDGE = "judge"
 HOLDER = "holder"
 RESULTS = "/results/$(POD_NAME)"

@@ -94,7 +94,7 @@ CNI_CONFIGURATIONS = (
 """Paths on Windows: the default of windowsNodes.cniConfigDir; AKS; EKS; RKE2; Calico installed by
 hand."""
 PAUSE = 0.25
-"""s. The pause before a broken exec is repeated; it doubles after each attempt."""
+"""The pause, in seconds, before a broken exec is repeated; it doubles after each attempt."""
 
 
 class CommandFailed(ProbeBroken):

@@ -144,7 +144,7 @@ class When:
     started: float
     """The moment when the agent started, as far as it is known."""
     error: float
-    """s. The maximum error of ``started``."""
+    """The maximum error of ``started``, in seconds."""
 
 
 def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:

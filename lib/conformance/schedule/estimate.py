@@ -20,14 +20,14 @@ measured with six workers on two busy cores. On a quiet machine the same tests t
 (`-k policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents
 it. A broken cluster takes even longer, since the suite waits for each wrong path."""
 ON_A_NODE = (2 * 60, 10 * 60)
-"""s. The duration of a test that has a node to itself: Felix restarts, and connections are watched
-meanwhile."""
+"""The duration, in seconds, of a test that has a node to itself: Felix restarts, and connections
+are watched meanwhile."""
 ON_THE_CLUSTER = (10 * 60, 30 * 60)
-"""s. The duration of a test that has the cluster to itself: every Windows node is drained and
-restored."""
+"""The duration, in seconds, of a test that has the cluster to itself: every Windows node is drained
+and restored."""
 STARTING = {True: (5, 60), False: (60, 5 * 60)}
-"""s. The time for facts, namespaces, and pods whose images are present, on a lab (True) and on a
-cluster."""
+"""Seconds for facts, namespaces, and pods whose images are present, on a lab (True) and on a
+cluster (False)."""
 PULLING = (5, 15)
 """min. The time to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
 CI)."""
@@ -58,8 +58,8 @@ class Estimate:
     on_a_node: int
     on_the_cluster: int
     seconds: tuple[float, float]
-    """s. The packaged durations for one worker: the sum for tests that run at the same time as
-    others, and the sum for all other tests."""
+    """The packaged durations for one worker, in seconds: the sum for tests that run at the same
+    time as others, and the sum for all other tests."""
     lab: bool
     """The cluster is a lab with its own timings."""
     workers: int

@@ -74,7 +74,7 @@ class FelixFaults:
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
-    """s. The delays of policy; the longest delay counts."""
+    """The delays of policy, in seconds; the longest delay counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delay begins or ends; waiting policy is applied at once when no delay is left."""
 

@@ -22,7 +22,7 @@ from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.profiles.machines import Machine
 
 SETTLE = 0.004
-"""s. How long changes are gathered before nodes are programmed, since many pods become ready
+"""Seconds for which changes are gathered before nodes are programmed, since many pods become ready
 together."""
 
 

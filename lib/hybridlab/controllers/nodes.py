@@ -25,7 +25,7 @@ from hybridlab.runtime.stalls import KubeletStalls
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
-"""s. The interval at which a kubelet renews its lease."""
+"""The interval, in seconds, at which a kubelet renews its lease."""
 
 WINDOWS_NAMES = {
     17763: "Windows Server 2019 Datacenter",
@@ -44,7 +44,7 @@ LINUX_KERNEL = "6.8.0-87-generic"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SILENT = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 LOOK_SECONDS = 0.25
-"""s. The interval of checks for silent kubelets; the real controller checks every 5 s."""
+"""The interval, in seconds, of checks for silent kubelets; the real controller checks every 5 s."""
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 PRESSURES = (

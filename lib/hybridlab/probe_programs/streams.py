@@ -25,7 +25,7 @@ STRANGERS = 512
 """The maximum number of accepted connections that have sent nothing yet; beyond it, the oldest
 connection is reset."""
 TICK = 0.01
-"""s. The interval of checks for interruptions of streams."""
+"""The interval, in seconds, of checks for interruptions of streams."""
 
 Clock = Callable[[], float]
 """Returns the milliseconds since the agent started."""

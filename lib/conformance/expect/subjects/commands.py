@@ -37,7 +37,7 @@ COMPARE_SUFFIXES = (
     " (dns of CNI's file)"
 )
 REQUEST_TIMEOUT = 5.0
-"""s.  ``-TimeoutSec 5`` of the demo's command."""
+"""The time limit of the demo's command in seconds (``-TimeoutSec 5``)."""
 
 
 class Ended(Protocol):

@@ -25,7 +25,7 @@ AGREE = 2
 """The number of connections which show that a path was open: a single connection may have begun
 before the denial."""
 NAP = 0.05
-"""s. The longest wait for an answer before checking whether the work is over."""
+"""The longest wait, in seconds, for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
 """A client (uid) and a protocol. Protocols count separately, since a client whose UDP attempts

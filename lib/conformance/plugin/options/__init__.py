@@ -38,7 +38,7 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s. The part of the seconds in ``GRACE`` that is reserved for the report, after everything is
+"""The part of the seconds in ``GRACE`` that is reserved for the report, after everything is
 restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
