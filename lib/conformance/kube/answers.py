@@ -57,7 +57,7 @@ class Lines:
         self._at_most = at_most
 
     def add(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete with ``data``, without their line ends.
+        """Return the lines that are complete with ``data``, without their line endings.
 
         Raise TooMuch for a line that is too long.
         """

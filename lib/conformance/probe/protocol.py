@@ -99,7 +99,7 @@ def cancel_line(batch: str) -> bytes:
 
 
 def spec(attempt: Attempt) -> dict[str, Any]:
-    """Return one attempt in the form that the document describes, without its id.
+    """Return one attempt in the form that docs/probe-protocol.md describes, without its id.
 
     Raise ValueError for an attempt without a required field.
     """

@@ -236,8 +236,8 @@ class Path:
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Return whether an attempt of this path connected that began close to ``attempt``, an
-        attempt of another path."""
+        """Return whether this path has an attempt that connected and began within ``near`` seconds
+        of ``attempt``, which belongs to another path."""
         assert attempt.observation is not None
         moments = self._connected.get(attempt.observation.clock)
         if moments is not None and attempt.observation.began is not None:

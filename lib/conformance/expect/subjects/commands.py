@@ -4,7 +4,8 @@ same path.
 
 The attempt gives the verdict. The command's exit code and output must agree with it: a command that
 connects where attempts do not is a violation, since nothing else could have printed the answer. Any
-other disagreement is a fault of the tools: ProbeBroken. Each pair of pods is decided on its own.
+other disagreement is a fault of the tools and raises ProbeBroken. Each pair of pods is decided on
+its own.
 """
 
 from __future__ import annotations
