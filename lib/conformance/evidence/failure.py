@@ -44,7 +44,7 @@ needed since the policy change, which directly precedes this attempt."""
 WITHOUT_ATTEMPTS = 120.0
 """Seconds of Felix' log, up to now, that are read if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
-"""bytes. The maximum size that is read of a log."""
+"""The maximum number of bytes that are read of a log."""
 FELIX = "felix"
 """The name of the container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
 

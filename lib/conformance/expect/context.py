@@ -147,7 +147,7 @@ class Context:
     """Receives the decisions about each source and target in place of the sink; None: the sink
     receives them."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    """Map each path (source's uid, target's label) and state (open or not) to the time when this
+    """Maps each path (source's uid, target's label) and state (open or not) to the time when this
     test first observed the state."""
 
     @property

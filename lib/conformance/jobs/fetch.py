@@ -33,7 +33,7 @@ SILENCE = 600.0
 """The longest wait, in seconds, for data. Packing the results of many nodes takes time."""
 ENDS_WITHIN = 60.0
 MOST = 2 << 30
-"""bytes. The maximum size of an archive. A whole run has 6 MB."""
+"""The maximum size of an archive, in bytes. A whole run has 6 MB."""
 NAME = re.compile(r"[\w.-]{1,100}\.zip")
 NO_REPORT = 7
 UNUSABLE = 4

@@ -27,7 +27,8 @@ KEPT_FOR = 24 * 3600.0
 there is no report."""
 LOOK_EVERY = 2.0
 BYTES_A_LINE = 48 * 1024
-"""bytes. The data in a line. It is a multiple of 3, so that the lines of base64 can be joined."""
+"""The data in a line, in bytes. It is a multiple of 3, so that the lines of base64 can be
+joined."""
 END = b"end"
 
 

@@ -32,7 +32,7 @@ FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
 """Options that name a file of the user. The Job gets a copy of the file."""
 MOST = 900_000
-"""bytes. The maximum size of all the user's files together: a ConfigMap holds 1 MiB."""
+"""The maximum size of all the user's files together, in bytes: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
 """Options that the Job sets itself."""
 KEPT = {

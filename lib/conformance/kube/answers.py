@@ -22,9 +22,9 @@ from conformance import printing
 from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
-"""bytes. The largest unpacked answer, or event of a watch, that is accepted."""
+"""The largest unpacked answer, or event of a watch, that is accepted, in bytes."""
 LINE = 16 << 20
-"""bytes. The longest line of a command's output that is accepted."""
+"""The longest line of a command's output that is accepted, in bytes."""
 CHUNK = 65536
 NAMED = frozenset({"metadata", "status", "message", "reason", "note"})
 """Fields of an object, or of an event, that contain names and conditions."""

@@ -21,7 +21,7 @@ from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 KEEP = 65536
-"""bytes. How much of the end of each output stream the transcript keeps."""
+"""The number of bytes that the transcript keeps of the end of each output stream."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Following:
         self._first = 0.0
         self._failed: set[str] = set()
         self._causes: dict[str, dict[str, str]] = {}
-        """Map each cause to its tests, each with its claims."""
+        """Maps each cause to its tests, each with its claims."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""

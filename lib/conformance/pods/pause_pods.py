@@ -22,7 +22,7 @@ from conformance.timing import until
 
 T = TypeVar("T")
 MEMORY = 32
-"""MiB. The memory that each pod requests (manifests/pause)."""
+"""The memory that each pod requests, in MiB (manifests/pause)."""
 WHY = "a pause pod: it holds a network endpoint for the duration of a test"
 
 

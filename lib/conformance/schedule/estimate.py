@@ -29,12 +29,12 @@ STARTING = {True: (5, 60), False: (60, 5 * 60)}
 """Seconds for facts, namespaces, and pods whose images are present, on a lab (True) and on a
 cluster (False)."""
 PULLING = (5, 15)
-"""min. The time to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
+"""Minutes to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
 CI)."""
 PATHS = 3
 """The number of paths between two nodes that a test of single ports probes."""
 REPORTED = 0.008
-"""MB. The size of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty
+"""The size of a report for each path of a test, in MB: 20 MB for two tests of 1,200 paths on twenty
 nodes."""
 MANY_NODES = 16
 """The number of covered nodes up to which the estimate's seconds are valid."""

@@ -86,7 +86,7 @@ class Workers:
     in the second namespace, a new pod, the two replicas of the web server, and two seats and a
     bystander (pods for worlds of policies)."""
     memory: int = 9 * 256
-    """MiB. The memory that those pods request on each covered Windows node."""
+    """The memory that those pods request on each covered Windows node, in MiB."""
     agents_per_node: int = 4
     """The number of a worker's agents on each covered node: in three pods, and in a new pod on
     Windows or on the node itself on Linux."""

@@ -37,7 +37,8 @@ WINDOWS_NAMES = {
     25398: "Windows Server Datacenter",
     26100: "Windows Server 2025 Datacenter",
 }
-"""Map each build to the ProductName in the registry, which a Windows kubelet reports as osImage."""
+"""Maps each build to the ProductName in the registry, which a Windows kubelet reports as
+osImage."""
 
 LINUX_IMAGE = "Ubuntu 24.04.3 LTS"
 LINUX_KERNEL = "6.8.0-87-generic"
@@ -192,8 +193,8 @@ class Nodes:
         self._cached = caches.of("nodes")
         self._stalls = stalls
         self._silent: dict[str, float] = {}
-        """Map each node to the time when its kubelet was first found silent, on the loop's clock.
-        """
+        """Maps each node to the time when its kubelet was first found silent, on the loop's
+        clock."""
         self._unknown: set[str] = set()
         """Nodes that are marked Unknown."""
         self._machines = machines

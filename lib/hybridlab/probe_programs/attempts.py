@@ -26,9 +26,9 @@ from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
 
 BODY_LIMIT = 65536
-"""bytes. The part of a body that a result contains."""
+"""The number of bytes of a body that a result contains."""
 KEEP_LIMIT = 4 * BODY_LIMIT
-"""bytes. The part of an HTTP answer that is stored, headers included; further bytes are only
+"""The number of bytes of an HTTP answer that are stored, headers included; further bytes are only
 counted."""
 IP_MTU_DISCOVER = 10
 IP_PMTUDISC_DO = 2

@@ -20,7 +20,7 @@ from hybridlab.runtime.applets.refusals import heard_late
 GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
 KEPT = 200
 LINE_LIMIT = 4096
-"""bytes. A longer line does not belong to the protocol."""
+"""A line of more bytes does not belong to the protocol."""
 STRANGERS = 512
 """The maximum number of accepted connections that have sent nothing yet; beyond it, the oldest
 connection is reset."""

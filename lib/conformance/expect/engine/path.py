@@ -42,7 +42,7 @@ class Rule:
     """The longest time from the expectation's beginning to the beginning of the row's first
     attempt."""
     watch: float = 0.0
-    """How long a denial is watched for a leak, from the end of the row that decided it."""
+    """Seconds for which a denial is watched for a leak, from the end of the row that decided it."""
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
@@ -114,7 +114,7 @@ class Path:
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Map each clock to the moments on it at which successful attempts began, in order."""
+    """Maps each clock to the moments on it at which successful attempts began, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
     """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")

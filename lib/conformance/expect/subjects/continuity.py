@@ -200,7 +200,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Map each ticket to the path and the second in which the path was tried."""
+    """Maps each ticket to the path and the second in which the path was tried."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:

@@ -166,7 +166,7 @@ class Kept:
     foreign: tuple[Edit, ...] = ()
     """The changes of policies by other owners."""
     unwatched: dict[str, str] = field(default_factory=dict)
-    """Map a node to the reason why no path, or no further path, could be tried there."""
+    """Maps a node to the reason why no path, or no further path, could be tried there."""
     error: str = ""
     """The reason why the watch ended early; empty if it did not."""
 

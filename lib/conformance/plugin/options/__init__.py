@@ -138,7 +138,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Map each group, and each option with its argument, to the help. An option without an argument is
+"""Maps each group, and each option with its argument, to the help. An option without an argument is
 a flag."""
 EXAMPLES = {
     "-n auto": "everything, on a lab of its own",
