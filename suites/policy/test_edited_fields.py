@@ -18,9 +18,15 @@ SERVERS = "app in {'linux-server', 'windows-server'}"
 NOT_SELECTED = "no policy selects this client"
 SELECTED = "the rule's selectors now match these clients"
 NO_MATCH = "the rule's selectors no longer match these clients"
-ALLOWED = "the policy of order 20 lets everybody in, and no policy before it denies these clients"
-DENIED = "the policy of order 10 lets nobody in, before the policy of order 20 lets everybody in"
-LEAVES = "the policy of order 10 now applies to egress, and lets nobody out"
+ALLOWED = (
+    "the policy of order 20 allows everybody, and no policy that is evaluated before it denies "
+    "these clients"
+)
+DENIED = (
+    "the policy of order 10 denies all ingress; it is evaluated before the policy of order 20, "
+    "which allows everybody"
+)
+LEAVES = "the policy of order 10 now applies to egress, and denies all egress"
 NO_EGRESS = "no policy that selects the servers applies to egress"
 IN_THE_SET = "the set has this address or a network that contains it"
 NOT_IN_THE_SET = "the set has neither these addresses nor a network that contains them"

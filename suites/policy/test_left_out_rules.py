@@ -34,8 +34,8 @@ NO_NAME = "Windows leaves out a rule with a port name, and no other rule admits 
 NO_METHODS = (
     "Windows ignores the HTTP methods, and the rule admits this client whatever it requests"
 )
-NEXT = "Windows leaves out the rule before it, and the next rule admits this client"
-NOT_NEXT = "Windows leaves out the rule before it, and the next rule does not admit this client"
+NEXT = "Windows leaves out the first rule, and the next rule admits this client"
+NOT_NEXT = "Windows leaves out the first rule, and the next rule does not admit this client"
 NOBODY = "no rule admits this client, with or without the rule that Windows leaves out"
 ANYBODY = "this client is admitted, with or without the rule that Windows leaves out"
 

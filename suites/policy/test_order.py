@@ -9,14 +9,16 @@ pytestmark = [needs(calico_policy=True)]
 LINUX = "linux server"
 WINDOWS = "windows server"
 ALLOWED_FIRST = (
-    "the policy of order 10 allows these clients, before the policy of order 20 denies everybody"
+    "the policy of order 10 allows these clients; it is evaluated before the policy of order 20, "
+    "which denies everybody"
 )
 DENIED_AFTER = (
     "the policy of order 10 does not apply to these clients, and the policy of order 20 denies "
     "everybody"
 )
 DENIED_FIRST = (
-    "the policy of order 10 denies these clients, before the policy of order 20 allows everybody"
+    "the policy of order 10 denies these clients; it is evaluated before the policy of order 20, "
+    "which allows everybody"
 )
 ALLOWED_AFTER = (
     "the policy of order 10 does not apply to these clients, and the policy of order 20 allows "

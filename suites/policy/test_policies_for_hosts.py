@@ -14,8 +14,8 @@ NOT_FOR_PODS = (
     "an untracked or preDNAT policy does not apply to pods, and another policy admits everybody"
 )
 FOR_PODS = (
-    "a policy on forwarded traffic also applies to pods, and denies everybody before another "
-    "policy admits them"
+    "a policy on forwarded traffic also applies to pods; it denies everybody, and is evaluated "
+    "before the policy that admits everybody"
 )
 
 

@@ -9,10 +9,12 @@ pytestmark = [needs(calico_policy=True)]
 
 LINUX = "linux server"
 WINDOWS = "windows server"
-STAGED = "the enforced policy allows everybody, and the policy before it is staged"
-STAGED_GLOBAL = "the enforced policy allows everybody, and the global policy before it is staged"
+STAGED = "the enforced policy allows everybody; the policy that precedes it is only staged"
+STAGED_GLOBAL = (
+    "the enforced policy allows everybody; the global policy that precedes it is only staged"
+)
 STAGED_KUBERNETES = (
-    "the enforced policy allows everybody, and the Kubernetes policy before it is staged"
+    "the enforced policy allows everybody; the Kubernetes policy that precedes it is only staged"
 )
 NOT_SELECTED = "no policy, staged or enforced, selects this client"
 

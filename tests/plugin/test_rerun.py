@@ -135,9 +135,18 @@ def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ({"uid": "u-2"}, "refused; the clusters differ: UID of kube-system is u-2 here, u-1 there"),
-        ({"calico_version": "v3.32.0"}, "refused; calico version: v3.32.0 here, v3.31.2 there"),
-        ({"windows": 1}, "refused; node win-1: no such Windows node here, 20348.2762 there"),
+        (
+            {"uid": "u-2"},
+            "refused; the clusters differ: the UID of kube-system is u-2 now, u-1 in the report",
+        ),
+        (
+            {"calico_version": "v3.32.0"},
+            "refused; Calico version is v3.32.0 now, v3.31.2 in the report",
+        ),
+        (
+            {"windows": 1},
+            "refused; node win-1: no such Windows node now, Windows build 20348.2762 in the report",
+        ),
     ],
 )
 def test_another_cluster_or_version_is_refused_in_one_line(
@@ -166,7 +175,7 @@ def test_another_catalog_is_refused_before_anything_is_touched(
     before = (project.path / "cluster.log").read_text()
     refused = started(project, "--rerun-of=other.json")
     assert refused.code == 4, refused.out
-    assert "it was judged by another catalog (000000000000; here" in refused.out
+    assert "it was judged by another catalog (000000000000; this suite has" in refused.out
     assert (project.path / "cluster.log").read_text() == before
 
 

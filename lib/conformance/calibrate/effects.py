@@ -27,9 +27,9 @@ Services are changed a fifth as often. This number is high enough to notice that
 changes are slow, and low enough to take two minutes on a cluster that needs some seconds for each
 change."""
 GIVE_UP = 1.0
-"""s. The time limit of an attempt that only serves to show when a path changes."""
+"""The time limit, in seconds, of an attempt that only serves to show when a path changes."""
 EVERY = 1 / number("WIN-ATTEMPTS")
-"""s. The pause between two attempts, if few paths are tried."""
+"""The pause, in seconds, between two attempts, if few paths are tried."""
 POLICY: dict[str, Any] = {
     "apiVersion": "networking.k8s.io/v1",
     "kind": "NetworkPolicy",

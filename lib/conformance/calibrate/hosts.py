@@ -26,7 +26,7 @@ BESIDE = {
 too.
 """
 WITHIN = 2.0
-"""s. The time limit of each connection of connect.ps1."""
+"""The time limit, in seconds, of each connection of connect.ps1."""
 
 
 def programs(targets: Sequence[str] = ()) -> dict[str, str]:

@@ -24,11 +24,11 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s. The time limit of an attempt that is expected to end before it, for another reason."""
+"""The time limit, in seconds, of an attempt that is expected to end before it, for another
+reason."""
 TIME_OUT = 24.0
-"""s. The time until Windows itself ends an attempt: it sends SYNs at 0, 3 and 9 s, and waits 12 s
-more.
-"""
+"""Seconds until Windows itself ends an attempt: it sends SYNs at 0, 3 and 9 s, and waits 12 s
+more."""
 SIZES = (*range(1280, 1502), 4000, 8900, 8940, 8950, 8951, 9000, 9001)
 """Sizes in bytes of the packets to send, 40 of them at once."""
 VXLAN_PORT = 4789

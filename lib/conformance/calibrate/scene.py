@@ -103,7 +103,9 @@ class Scene:
         where = (self.kube, pod.namespace, pod.pod, pod.container)
         done = execute.run(*where, argv, within=max(5.0, self.box.remaining / 4))
         if done.exit_code:
-            raise SuiteError(f"{argv[0]} in {pod.label} ended with {done.exit_code}: {done.output}")
+            raise SuiteError(
+                f"{argv[0]} in {pod.label} ended with exit code {done.exit_code}: {done.output}"
+            )
         return done
 
 

@@ -14,7 +14,8 @@ from conformance.model.endpoint import OS
 
 
 class Modality(StrEnum):
-    """The modality of a statement: it always holds, or describes something that can happen."""
+    """The modality of a statement: the statement always holds, or it describes an effect that can
+    happen."""
 
     ALWAYS = "always"
     CAN_HAPPEN = "can happen"
@@ -27,7 +28,8 @@ class IsolationKind(StrEnum):
 
     PARALLEL = "parallel"
     NODE_EXCLUSIVE = "node-exclusive"
-    """No other test uses the node at the same time; the node has the operating system ``os``."""
+    """No other test uses this test's node at the same time. ``Isolation.os`` is the operating
+    system of that node."""
     DISRUPTIVE = "disruptive"
     """No other test runs on the cluster; everything is restored afterwards."""
     MANUAL = "manual"

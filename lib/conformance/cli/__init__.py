@@ -193,7 +193,7 @@ OF_JOBS = {
         exit_codes=EXIT_CODES_OF_A_RUN,
     ),
 }
-"""Commands about runs inside the cluster, which have options of their own."""
+"""Commands about runs inside the cluster. Each command parses its own options."""
 
 
 class _Version(argparse.Action):

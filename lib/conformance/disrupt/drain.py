@@ -24,7 +24,7 @@ ROUNDS = 2
 """How many rounds of eviction may remove pods that came to a drained node, before the drain is
 given up."""
 DEFAULT_GRACE = 30
-"""s. Kubernetes' default for terminationGracePeriodSeconds."""
+"""Kubernetes' default for terminationGracePeriodSeconds, in seconds."""
 HOSTNAME = "kubernetes.io/hostname"
 NAMES = (HOSTNAME, "metadata.name")
 """The keys by which a node affinity refers to a node."""
@@ -72,7 +72,8 @@ class Drain(Disruption):
         for pod in self.possible(node):
             if refusal := self.changes.eviction_refusal(pod_reference(pod)):
                 raise MissingCapability(
-                    f"node {node} cannot be drained: pod {label(pod)} may not be evicted: {refusal}",
+                    f"node {node} cannot be drained: the eviction of pod {label(pod)} was refused: "
+                    f"{refusal}",
                     "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
                     "--disruptive-node NAME",
                 )
@@ -122,7 +123,7 @@ class Drain(Disruption):
     def renew(self, node: str, pods: Sequence[Obj]) -> None:
         """Evict pods that have lost their network, so that their controllers make new pods.
 
-        A pod that may not be evicted stays. Raise as :meth:`evict` does.
+        A pod whose eviction is refused stays. Raise as :meth:`evict` does.
         """
         for pod in pods:
             try:
@@ -233,9 +234,8 @@ class Drain(Disruption):
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(
-                        f"node {node} was not drained within {deadline.seconds:.0f} s: pod "
-                        f"{label(pod)} may not be "
-                        f"evicted: {refusal.explained}"
+                        f"node {node} was not drained within {deadline.seconds:.0f} s: the "
+                        f"eviction of pod {label(pod)} was refused: {refusal.explained}"
                     ) from refusal
             self.clock.sleep(self.patience.evict_again)
 

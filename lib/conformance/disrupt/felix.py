@@ -43,8 +43,8 @@ FELIX_RESTART = Healer(
 """The entry in the journal for a restart of Felix. If the run dies, it may be unnoticed that Felix
 has ended. Until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
-"""s. The interval between two checks whether a pod has ended. It is short, since the next pod may
-start at once, and the time without Felix is short."""
+"""The interval, in seconds, between two checks whether a pod has ended. It is short, since the next
+pod may start at once, and the time without Felix is short."""
 AROUND = 3
 """How many attempts are made at a change that must happen while Felix does not run."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks before a change that affects the whole cluster: Calico works, and no other program manages
-the setting. A refusal is MissingCapability, since nothing was changed."""
+the setting. A refusal raises MissingCapability, since nothing was changed."""
 
 from collections.abc import Iterator
 

@@ -104,8 +104,8 @@ class OverlayChange:
         self.pause.remove()
 
     def large_vni(self, *, because: str) -> None:
-        """Decide whether Windows nodes send with the lower 16 bits of a larger VNI, so that Linux
-        and Windows nodes lose their connection."""
+        """Decide whether Windows nodes send only the lower 16 bits of a VNI above 65535. If they
+        do, Linux and Windows nodes no longer reach each other."""
         before = self.story.begin()
         vni = before + BEYOND + 1
         read: list[tuple[NodeFacts, Judged]] = []

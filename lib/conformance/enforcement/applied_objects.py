@@ -21,7 +21,7 @@ class AppliedObjects:
     changes: Changes
     calico: Callable[[], CalicoApi]
     removed_within: float
-    """s. If the caller waits for a removal, the time within which the object must be gone."""
+    """Seconds within which the object must be gone, if the caller waits for its removal."""
     record_removal: Callable[[str], object] = lambda label: None
     """Called with the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)

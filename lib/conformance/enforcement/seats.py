@@ -45,8 +45,8 @@ class Seats:
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
-        """s. For each of the newest worlds, the longest time that its policies took to close a path
-        between these seats."""
+        """The longest time, in seconds, that the policies of each of the newest worlds took to
+        close a path between these seats."""
 
     @property
     def latency(self) -> float:

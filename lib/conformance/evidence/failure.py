@@ -39,12 +39,12 @@ from conformance.settings import Timings
 PAIRS = 3
 """The maximum number of pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
-"""s. The time before the expectation's first attempt from which Felix' log is read. The log is
+"""Felix' log is read from this many seconds before the expectation's first attempt. The log is
 needed since the policy change, which directly precedes this attempt."""
 WITHOUT_ATTEMPTS = 120.0
-"""s. The last part of Felix' log that is read if the failure has no attempt."""
+"""Seconds of Felix' log, up to now, that are read if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
-"""bytes. The maximum size that is read of a log."""
+"""The maximum number of bytes that are read of a log."""
 FELIX = "felix"
 """The name of the container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
 

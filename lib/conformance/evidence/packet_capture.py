@@ -25,7 +25,7 @@ BACKENDS = 3
 VXLAN_PORT = 4789
 """The only UDP port for VXLAN that Windows supports (claim VXLAN-3)."""
 PAUSE = 0.5
-"""s. The pause between two attempts."""
+"""The pause, in seconds, between two attempts."""
 
 
 class Retries:

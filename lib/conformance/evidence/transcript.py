@@ -151,7 +151,7 @@ def _attempt(observation: Observation) -> str:
 
 
 def _head(record: ExecRecord) -> str:
-    status = "no exit status" if record.exit_code is None else f"exit {record.exit_code}"
+    status = "no exit status" if record.exit_code is None else f"exit code {record.exit_code}"
     where = f"{record.namespace}/{record.pod} {record.container}"
     problem = f"  {record.problem}" if record.problem else ""
     return f"{_clock(record.at)}  {where}  $ {shlex.join(record.argv)}  {status}, {record.seconds:.3f} s{problem}"

@@ -22,10 +22,10 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""s. A message about the newest change of policy also covers Felix' log from this long before the
-change."""
+"""Seconds before the newest change of policy from which a message about the change covers Felix'
+log."""
 FELIX_WITHOUT_CHANGE = 60.0
-"""s. How much of Felix' log a message covers if there was no change of policy."""
+"""Seconds of Felix' log that a message covers if there was no change of policy."""
 
 End = Workload | Target | NodeFacts | None
 DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]
@@ -147,7 +147,7 @@ class Context:
     """Receives the decisions about each source and target in place of the sink; None: the sink
     receives them."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    """Map each path (source's uid, target's label) and state (open or not) to the time when this
+    """Maps each path (source's uid, target's label) and state (open or not) to the time when this
     test first observed the state."""
 
     @property

@@ -59,11 +59,12 @@ class Crossing:
         return [found[number] for number in sorted(found)]
 
     def sample(self, pairs: Sequence[Pair], known: Collection[tuple[str, str]] = ()) -> list[Pair]:
-        """Return the paths of the test's slice, and further paths so that every client, server and
-        port has a path.
+        """Return the paths of the test's slice, and as many further paths as the following rule
+        demands.
 
-        Each client, each server and each pair of their builds keeps a path on each of its ports; if
-        possible, one of the ``known`` paths.
+        At least one path is kept for each client, for each server, and for each combination of a
+        client's build and a server's build, in each case with each port and protocol. If possible,
+        this is one of the ``known`` paths.
         """
         mine = self.number % self.slices
         chosen = {pair for pair in pairs if self.slice_of(pair) in (-1, mine)}
@@ -98,7 +99,9 @@ def _node(target: Target) -> str:
 
 
 def _ends(pair: Pair) -> set[tuple[object, ...]]:
-    """Return the client, the server and their builds, each with the target's port and protocol."""
+    """Return the keys of which :meth:`Crossing.sample` keeps at least one path each: the client,
+    the server, and the combination of their builds, each with the target's port, protocol and
+    addressing."""
     source, target = pair
     lane = (target.port, target.protocol, target.path)
     server = ",".join(pod.uid for pod in target.backends) or target.host

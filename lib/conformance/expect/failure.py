@@ -32,8 +32,8 @@ message shows only the wrong rows."""
 NAMED = 6
 """The number of pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
-"""s. If each connection takes longer than this, its SYN was repeated, which happens after 1 s (RFC
-6298)."""
+"""If each connection takes more seconds than this, its SYN was repeated, which happens after 1 s
+(RFC 6298)."""
 
 
 def failure(

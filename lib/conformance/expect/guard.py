@@ -22,7 +22,7 @@ from conformance.probe.clocks import unix
 from conformance.timing import hold, until
 
 KNOWN_DEAD = 60.0
-"""s. After this time a dead node is known to be lost: its lease lasts 40 s and is renewed every 10
+"""Seconds after which a dead node is known to be lost: its lease lasts 40 s and is renewed every 10
 s."""
 
 

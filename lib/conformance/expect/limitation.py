@@ -29,7 +29,7 @@ class LimitedCase:
     part: str = ""
     """The decisions count for this part of the test's claims; empty: for all of them."""
     as_documented: Mapping[Pair, bool] = field(default_factory=dict)
-    """Map each path to its state under the limitation (True: open); without the limitation, each
+    """Maps each path to its state under the limitation (True: open); without the limitation, each
     path has the opposite state."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths with the same expected result with and without the limitation; any other result is

@@ -14,7 +14,7 @@ from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
 
 TENTH = 0.1
-"""s.  The shortest lag that a message mentions."""
+"""The shortest lag, in seconds, that a message mentions."""
 OVERWHELMED = "the machine of the lab was overwhelmed throughout"
 REMEDY = (
     "run again when this machine is less busy, with fewer workers (-n), or with the lab on "

@@ -71,7 +71,7 @@ class PathDecisions(Session):
     """The choice of paths if there are too many to probe at once."""
     _so_far: ObservedPaths = field(default_factory=ObservedPaths)
     _rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    """Map each path to the newest row that named it."""
+    """Maps each path to the newest row that named it."""
 
     def _paths_of(self, items: Iterable[Policies | Row]) -> tuple[list[Pair], list[Pair]]:
         """Return the paths that should be open, and the paths that should be closed; remember their

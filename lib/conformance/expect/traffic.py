@@ -6,8 +6,8 @@ conditions are met. Its verdict is that of a silent drop. A control before it: t
 same path open earlier; for a source that was created later, another source that was created with it
 connects. A control at the same time: in the same rounds another attempt of the same source
 connects, or, if a policy closes that source, an attempt of another source at the same target. The
-denial agrees in N rounds in a row, and then lasts. A failed control is ControlBroken and a failed
-probe is ProbeBroken; neither is ever a denial.
+denial agrees in N rounds in a row, and then lasts. A failed control raises ControlBroken, and a
+failed probe raises ProbeBroken. Neither counts as a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -154,8 +154,8 @@ class Expect(PathDecisions):
         """Expect what :meth:`change` expects, as a precondition of the test; raise ControlBroken if
         it does not hold.
 
-        A packet that passes although the policies should close the path is Nonconformance, not a
-        broken control.
+        A packet that passes although the policies should close the path raises Nonconformance, not
+        ControlBroken.
         """
         sampled = self._sampled(policies_and_rows)
         opened, shut = self._paths_of(sampled)

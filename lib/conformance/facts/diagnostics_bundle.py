@@ -131,7 +131,7 @@ def _ask(
             text = (
                 result.output
                 if result.exit_code == 0
-                else f"(exit {result.exit_code}) {result.output}"
+                else f"(exit code {result.exit_code}) {result.output}"
             )
         except SuiteError as error:
             text = f"(could not be read: {error})"

@@ -22,7 +22,7 @@ SHOWN = 160
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0
-"""s. A restart at least this long ago does not explain present observations."""
+"""A restart at least this many seconds ago does not explain present observations."""
 MANY = 2
 """The number of restarts during a run that cannot be an accident."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")

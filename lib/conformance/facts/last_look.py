@@ -43,7 +43,7 @@ LOGS = 40
 BYTES = 256 * 1024
 """The number of bytes of each log that are read, from the run's start on."""
 SECONDS = 15.0
-"""s. After this time no further log is requested."""
+"""Seconds after which no further log is requested."""
 AT_ONCE = 4
 WINDOWS = "calico-node-windows"
 """The beginning of the names of Felix' pods on Windows."""

@@ -47,7 +47,7 @@ class Room:
     addresses: int
     """The number of pods that its kubelet and its IPAM block can still take."""
     memory: int | None
-    """MiB that no pod requests; None: not known."""
+    """The memory that no pod requests, in MiB; None: not known."""
     pods: int = LARGEST
     """The number of pods that its kubelet can still take, regardless of its block."""
 

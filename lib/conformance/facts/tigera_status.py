@@ -13,8 +13,8 @@ SHOWN = 120
 
 
 def tigera_status(reading: Reading) -> Fact[str]:
-    """Return ``all 4 available``, or the components that are not available: ``calico-windows
-    Degraded: ResourceReadError ...``."""
+    """Return ``all 4 available``, or the components that are not available: ``calico-windows is
+    degraded: ResourceReadError ...``."""
     found = sorted(reading.all(API, KIND), key=lambda item: str(item["metadata"]["name"]))
     if not found:
         return Fact(
@@ -35,8 +35,8 @@ def _unwell(item: Obj) -> str:
     degraded = conditions.get("Degraded") or {}
     if degraded.get("status") == "True":
         said = f"{degraded.get('reason') or ''} {degraded.get('message') or ''}".strip()
-        return f"{name} Degraded: {said[:SHOWN] or 'no reason given'}"
+        return f"{name} is degraded: {said[:SHOWN] or 'no reason given'}"
     if value_at(conditions, "Available", "status") != "True":
         progressing = value_at(conditions, "Progressing", "status") == "True"
-        return f"{name} {'Progressing' if progressing else 'not Available'}"
+        return f"{name} is {'progressing' if progressing else 'not available'}"
     return ""

@@ -46,10 +46,11 @@ from conformance.policy.oracle.policies import DIRECTIONS
 from conformance.policy.oracle.switches import PROMISE, Switch, Switches, columns
 
 RECENTLY = 120.0
-"""s. How long a deleted policy may still explain results. Felix never takes longer than this."""
+"""Seconds for which a deleted policy may still explain results. Felix never takes longer than
+this."""
 FRESH = 3.0
-"""s. How long an answer about policies that were added or removed is used again, as long as the
-run's own policies stay the same."""
+"""Seconds for which an answer about policies that were added or removed is used again, as long as
+the run's own policies stay the same."""
 
 Path = tuple[Workload, Target, str]
 """Source, target and protocol."""

@@ -28,12 +28,12 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 PROGRAM = "calico-conformance"
 LOOK_EVERY = 5.0
 STARTS_WITHIN = 120.0
-"""s. The time limit for the Job's controller to create its pod."""
+"""The time limit, in seconds, for the Job's controller to create its pod."""
 SILENCE = 600.0
-"""s. The longest wait for data. Packing the results of many nodes takes time."""
+"""The longest wait, in seconds, for data. Packing the results of many nodes takes time."""
 ENDS_WITHIN = 60.0
 MOST = 2 << 30
-"""bytes. The maximum size of an archive. A whole run has 6 MB."""
+"""The maximum size of an archive, in bytes. A whole run has 6 MB."""
 NAME = re.compile(r"[\w.-]{1,100}\.zip")
 NO_REPORT = 7
 UNUSABLE = 4

@@ -23,11 +23,12 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 TAKEN = ".fetched"
 """The file in the folder of results whose existence lets the holder end."""
 KEPT_FOR = 24 * 3600.0
-"""s. How long results are kept after the report was written, or after the holder's start if there
-is no report."""
+"""Seconds for which results are kept after the report was written, or after the holder's start if
+there is no report."""
 LOOK_EVERY = 2.0
 BYTES_A_LINE = 48 * 1024
-"""bytes. The data in a line. It is a multiple of 3, so that the lines of base64 can be joined."""
+"""The data in a line, in bytes. It is a multiple of 3, so that the lines of base64 can be
+joined."""
 END = b"end"
 
 

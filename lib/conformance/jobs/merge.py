@@ -73,15 +73,19 @@ def _differences(newest: Report, report: Report) -> Iterator[str]:
         return
     if theirs != digest():
         yield (
-            f"{report.where} was judged by another catalog ({theirs[:12]}; here {digest()[:12]}); "
+            f"{report.where} was judged by another catalog ({theirs[:12]}; this suite has "
+            f"{digest()[:12]}); "
             "use the suite of that report"
         )
     if report is newest or newest.facts is None:
         return
     installed = from_plain(Installed, newest.installed)
-    yield from (
-        f"{difference} (here: {newest.where}, there: {report.where})"
-        for difference in again.differences(report, newest.facts, installed)
+    yield from again.differences(
+        report,
+        newest.facts,
+        installed,
+        now=f"in {newest.where}",
+        then=f"in {report.where}",
     )
     for node in report.facts.nodes:
         then = report.facts.calico_on(node.name).value

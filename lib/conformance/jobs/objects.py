@@ -22,7 +22,7 @@ RESTRICTED = {
 USER = 65532
 """The user id of the image's user, who owns no file in the image."""
 GRACE = 600
-"""s. The time for an interrupted run to restore its changes, such as a drained node or a VNI."""
+"""Seconds for an interrupted run to restore its changes, such as a drained node or a VNI."""
 JUDGE = "judge"
 HOLDER = "holder"
 RESULTS = "/results/$(POD_NAME)"
@@ -32,7 +32,7 @@ FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
 """Options that name a file of the user. The Job gets a copy of the file."""
 MOST = 900_000
-"""bytes. The maximum size of all the user's files together: a ConfigMap holds 1 MiB."""
+"""The maximum size of all the user's files together, in bytes: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
 """Options that the Job sets itself."""
 KEPT = {

@@ -21,7 +21,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 VNI = ("spec", "vxlanVNI")
 LOOK_EVERY = 1.0
-"""s. The interval between two checks whether a run of another machine renews its run lock."""
+"""The interval, in seconds, between two checks whether a run of another machine renews its run
+lock."""
 
 
 class OtherRuns:

@@ -15,7 +15,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 T = TypeVar("T")
 PAUSE = 0.5
-"""s. The pause between two attempts."""
+"""The pause, in seconds, between two attempts."""
 
 
 def retry(

@@ -251,8 +251,8 @@ def journals(kube: Kube) -> list[Obj]:
 def entries_of(journal: Obj, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
     """Return the entries of a ConfigMap.
 
-    ``unreadable`` receives a line with the key of each unreadable entry; without it, raise
-    EnvironmentBroken.
+    ``unreadable`` receives a line with the key of each unreadable entry. Without ``unreadable``,
+    the first such entry raises EnvironmentBroken.
     """
     found = []
     for key, text in sorted((journal.get("data") or {}).items()):

@@ -31,13 +31,13 @@ from conformance.kube.kubeconfig import Chosen, choose
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 RENEWED_EVERY = 60.0
-"""s. The interval between two reads of the source while the credentials end within SOON.
+"""The interval, in seconds, between two reads of the source while the credentials end within SOON.
 Credentials that are valid for no longer than this are renewed once they have ended or are
 refused."""
 SOON = 300.0
-"""s. Credentials that end within this time are renewed, as in the official client."""
+"""Credentials that end within this many seconds are renewed, as in the official client."""
 RETRIED_EVERY = 5.0
-"""s. The interval between two attempts to renew credentials that have ended."""
+"""The interval, in seconds, between two attempts to renew credentials that have ended."""
 
 
 class Renewal:

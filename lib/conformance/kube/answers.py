@@ -22,9 +22,9 @@ from conformance import printing
 from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
-"""bytes. The largest unpacked answer, or event of a watch, that is accepted."""
+"""The largest unpacked answer, or event of a watch, that is accepted, in bytes."""
 LINE = 16 << 20
-"""bytes. The longest line of a command's output that is accepted."""
+"""The longest line of a command's output that is accepted, in bytes."""
 CHUNK = 65536
 NAMED = frozenset({"metadata", "status", "message", "reason", "note"})
 """Fields of an object, or of an event, that contain names and conditions."""
@@ -57,7 +57,7 @@ class Lines:
         self._at_most = at_most
 
     def add(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete with ``data``, without their line ends.
+        """Return the lines that are complete with ``data``, without their line endings.
 
         Raise TooMuch for a line that is too long.
         """

@@ -242,7 +242,8 @@ class Changes:
             self.waits.gone(target, within=within)
 
     def eviction_refusal(self, target: ObjectRef) -> str:
-        """Return why a pod may not be evicted now, in the server's wording; empty if it may.
+        """Return the reason for which the server would refuse the eviction of a pod now, in the
+        server's words; empty if it would not refuse.
 
         The request is an eviction with ``dryRun=All``: the server checks the disruption budgets,
         but evicts nothing. A dry run of the suite sends no request. Raise ApiRefused,

@@ -30,7 +30,7 @@ V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
 FRAME = 32768
 ANSWER = 64 << 20
-"""bytes. The most that a command's whole output may have; for a stream, one message."""
+"""The maximum size of a command's whole output, in bytes; for a stream, one message."""
 COULD_NOT_START = "the command did not start"
 """The beginning of reasons that another attempt cannot change, such as a missing program in the
 container."""

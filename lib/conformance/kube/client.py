@@ -36,12 +36,12 @@ FIELD_MANAGER = "calico-windows-conformance"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Kinds that are created by POST although they only ask a question."""
 PAUSE = 0.25
-"""s. The pause before a request is repeated, unless the server sends Retry-After; it doubles up to
-2 s."""
+"""The pause, in seconds, before a request is repeated, unless the server sends Retry-After; it
+doubles up to 2 s."""
 UNAUTHORIZED = 10.0
-"""s. If credentials that were accepted before are now refused, the request is repeated for this
-long, since a token webhook may be absent for a moment. After that the run ends, and every further
-request is attempted once."""
+"""If credentials that were accepted before are now refused, the request is repeated for this many
+seconds, since a token webhook may be absent for a moment. After that the run ends, and every
+further request is attempted once."""
 
 
 class Kube(Connection):
@@ -429,6 +429,6 @@ class _Failed:
     again: bool
     """The same request may succeed soon."""
     wait: float = 0.0
-    """s. The time that the server asks clients to wait."""
+    """Seconds that the server asks clients to wait."""
     dead: bool = False
     """The server refuses the user's credentials; a repeated request may still be accepted."""

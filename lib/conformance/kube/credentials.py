@@ -27,10 +27,10 @@ from conformance.kube.kubeconfig import Chosen
 from conformance.scrubbing import HIDDEN, scrubbed
 
 TOKEN_FILE_LASTS = 60.0
-"""s. A token's file is read again after this time (client-go: a minute)."""
+"""Seconds after which a token's file is read again (client-go: a minute)."""
 WITHIN = 60.0
-"""s. The time limit for a credential plugin, or for oidc's issuer; a plugin that waits for a person
-must be called beforehand."""
+"""The time limit, in seconds, for a credential plugin, or for oidc's issuer; a plugin that waits
+for a person must be called beforehand."""
 SUBCOMMAND = re.compile(r"[a-z][a-z-]{0,24}")
 """Matches a word of a command line that is no value, such as ``get-token``."""
 PARTS = re.compile(r"[\s=,;:'\"]+")

@@ -11,8 +11,8 @@ from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
 AGGREGATED = 3.0
-"""s. How long the request for a listed group is repeated if the group's server does not answer. The
-cluster is usable without this group, so other reads get more time."""
+"""Seconds for which the request for a listed group is repeated if the group's server does not
+answer. The cluster is usable without this group, so other reads get more time."""
 
 
 @dataclass(frozen=True)

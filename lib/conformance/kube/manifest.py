@@ -33,7 +33,10 @@ def load(path: Path) -> list[Obj]:
         )  # a hand-written List has no metadata
         needed = {"apiVersion", "kind", "items" if is_list else "metadata"}
         if not isinstance(document, dict) or not needed <= document.keys():
-            raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
+            raise UsageProblem(
+                f"manifest {path}: a document is not a Kubernetes object, which needs apiVersion, "
+                f"kind and {'items' if is_list else 'metadata'}"
+            )
     return documents
 
 

@@ -160,7 +160,7 @@ def _waits(container: str | None, state: Obj) -> str:
 
 
 def _ended(container: str | None, state: Obj) -> str:
-    how = f"{container} ended with {state.get('exitCode')} ({state.get('reason')})"
+    how = f"{container} ended with exit code {state.get('exitCode')} ({state.get('reason')})"
     return f"{how} {state.get('message') or ''}".strip()
 
 

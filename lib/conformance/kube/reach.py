@@ -23,8 +23,8 @@ from conformance.errors import EnvironmentBroken, lack_of_files
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
-"""s. If two unanswered requests are further apart than this, they do not count as one silence. No
-request takes longer."""
+"""If two unanswered requests are more than this many seconds apart, they do not count as one
+silence. No request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):

@@ -33,7 +33,7 @@ class ApiRefused(SuiteError):
         self.request = request
         self.status: dict[str, Any] = status or {}
         self.retry_after = 0.0
-        """s. How long the server asks clients to wait."""
+        """Seconds for which the server asks clients to wait."""
         self.tries = 1
         """The number of attempts. An earlier attempt may have changed something on the server
         before it failed."""

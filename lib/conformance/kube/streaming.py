@@ -21,7 +21,7 @@ from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 KEEP = 65536
-"""bytes. How much of the end of each output stream the transcript keeps."""
+"""The number of bytes that the transcript keeps of the end of each output stream."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ExecEnd:
 
 
 class ExecStream:
-    """A running command. ``on_line`` receives each complete line of standard output (without its
-    line end), ``on_end`` the end of the stream.
+    """A running command. ``on_line`` receives each complete line of standard output, without its
+    line ending. ``on_end`` receives the end of the stream.
 
     Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection. A WebSocket
     ping is sent when a third of this time has passed, so that an idle connection stays alive and
@@ -92,8 +92,8 @@ class ExecStream:
         self._wake()
 
     def close(self, within: float = 2.0) -> None:
-        """End standard input, wait shortly for the command to end by itself, then cut the
-        connection; idempotent."""
+        """End standard input, give the command up to ``within`` seconds to end by itself, then cut
+        the connection. Idempotent."""
         if not self._finished.is_set():
             self._queue.append(None)
             self._wake()

@@ -29,10 +29,12 @@ from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
 LOOK_AT_NODE = 10.0
-"""s. The interval between two checks whether the node of an unready pod is alive. Kubernetes
-reports a dead node after 40 s at the earliest, and evicts its pods only five minutes later."""
+"""The interval, in seconds, between two checks whether the node of an unready pod is alive.
+Kubernetes reports a dead node after 40 s at the earliest, and evicts its pods only five minutes
+later."""
 LOOK_AGAIN = 3.0
-"""s. The interval between two checks why missing pods are refused, or why no node takes them."""
+"""The interval, in seconds, between two checks why missing pods are refused, or why no node takes
+them."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
 """Type and status of the conditions by which ReplicaSets and Deployments report refused objects."""
 EVENT_SHOWN = 300

@@ -26,8 +26,7 @@ class Explanation:
     observed: str
     tries: int = 0
     seconds: float = 0.0
-    """s. The time from the first attempt to the last; 0: the result was read, without an attempt.
-    """
+    """Seconds from the first attempt to the last; 0: the result was read, without an attempt."""
     since: str = ""
     """UTC, RFC 3339: when the first of the newest observations with the same verdict began; empty:
     it is not known."""

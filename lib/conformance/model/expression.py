@@ -12,7 +12,7 @@ from typing import Any
 LONGEST = 1000
 """The maximum number of characters of an expression. Names of networks take a few dozen."""
 MEMORY = 1 << 20
-"""bytes. The maximum memory that RE2 may use for an expression."""
+"""The maximum memory that RE2 may use for an expression, in bytes."""
 
 
 def problem(expression: str) -> str:

@@ -58,7 +58,7 @@ class NodeFacts:
     """The label that marks a virtual node, which stands for machines of a cloud service; empty: the
     node is a machine."""
     felix: Fact[bool] | None = None
-    """Whether Felix should run on this Windows node, with the source; None: the node runs Linux, or
+    """True if Felix should run on this Windows node, with the source; None: the node runs Linux, or
     this was not read."""
     felix_restarts: int | None = None
     """The number of restarts of Felix in its pod on this node when the run began; None: Felix runs

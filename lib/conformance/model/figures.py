@@ -43,12 +43,12 @@ class Effect:
     """``closed`` or ``open``: the state that the change should give to paths that were in the other
     state before."""
     first_correct: float
-    """s. The time to the first right observation of the slowest path."""
+    """Seconds to the first right observation of the slowest path."""
     stable: float
-    """s. The time to the first right observation after which no observation was wrong."""
+    """Seconds to the first right observation after which no observation was wrong."""
     exposure: float | None = None
-    """s. The time to the last connection that was still established; 0: no connection was
-    established after the change. Only for ``closed``."""
+    """Seconds to the last connection that was still established; 0: no connection was established
+    after the change. Only for ``closed``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,10 +60,10 @@ class Observation:
     at: float
     """Unix seconds on the suite's clock when the batch was sent."""
     seconds: float
-    """s. The time from the start of the attempt to its verdict, on the agent's monotonic clock."""
+    """Seconds from the start of the attempt to its verdict, on the agent's monotonic clock."""
     began: float | None = None
-    """s. When the agent began the attempt, on ``clock``; None: it sent no packet, or the agent did
-    not report the time."""
+    """The time at which the agent began the attempt, in seconds on ``clock``; None: it sent no
+    packet, or the agent did not report the time."""
     clock: str = ""
     """The name of the agent process with the clock of ``began``. Attempts are ordered by ``began``
     within the same clock only; an agent that is started again has another clock."""
@@ -71,7 +71,7 @@ class Observation:
     """Unix seconds.  ``began`` on the suite's clock, so that attempts of different sources can be
     compared; an estimate, wrong by at most ``began_at_error``."""
     began_at_error: float | None = None
-    """s. Half the width of the interval that contains the true moment of ``began_at``."""
+    """Half the width, in seconds, of the interval that contains the true moment of ``began_at``."""
     detail: str = ""
     """The probe's own message: errno name, socket error, HTTP status line."""
     local: str = ""

@@ -37,7 +37,7 @@ class Interval:
     """``powershell-NODE``, ``python-NODE`` or ``agent``."""
     number: int
     taken_at: float
-    """s.  On the machine's monotonic clock, which all its processes share."""
+    """The time in seconds on the machine's monotonic clock, which all its processes share."""
     given_back_at: float
 
 

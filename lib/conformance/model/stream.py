@@ -69,7 +69,7 @@ class StreamEnd:
     heard: int = 0
     """The number of the last heartbeat that arrived from the other end."""
     quiet: float | None = None
-    """s. The time since that heartbeat; None if the connection is over."""
+    """Seconds since that heartbeat; None if the connection is over."""
     events: tuple[StreamEvent, ...] = ()
 
     @property
@@ -93,8 +93,8 @@ class StreamState:
     server: StreamEnd
     target: Target
     recovered_after: float | None = None
-    """s. From the client's first sign of an interruption until a new connection worked; None: no
-    new connection worked."""
+    """Seconds from the client's first sign of an interruption until a new connection worked; None:
+    no new connection worked."""
     recovery_tries: int = 0
 
     @property

@@ -131,7 +131,10 @@ def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
     """Yield an object, or the objects of a list of any kind. Objects of a list may leave out their
     own kind."""
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
-        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object{_hint(where)}")
+        raise UsageProblem(
+            f"manifest {where}: a document is not a Kubernetes object, which needs apiVersion, "
+            f"kind and metadata{_hint(where)}"
+        )
     kind = document["kind"]
     items = document.get("items")
     if kind.endswith("List") and "items" in document and depth < 5:
@@ -151,7 +154,10 @@ def _check_object(document: Mapping[str, Any], where: str) -> None:
     """Raise UsageProblem for a document without kind, name or labels in their types."""
     meta = document.get("metadata")
     if not isinstance(document.get("apiVersion"), str) or not isinstance(meta, Mapping):
-        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object{_hint(where)}")
+        raise UsageProblem(
+            f"manifest {where}: a document is not a Kubernetes object, which needs apiVersion, "
+            f"kind and metadata{_hint(where)}"
+        )
     texts = [meta.get("name"), meta.get("namespace") or ""]
     if not meta.get("name") or not all(isinstance(text, str) for text in texts):
         raise UsageProblem(f"an object without kind or name: {shown(dict(document))}")

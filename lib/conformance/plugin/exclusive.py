@@ -29,7 +29,7 @@ from conformance.schedule.plan import assign_exclusivity
 from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 
 NOTICEABLE = 0.5
-"""s. Shorter waits are only in conformance.json."""
+"""Waits of fewer seconds are only in conformance.json."""
 ORDER = ("shared", "node", "cluster", "last")
 """Tests that block other tests come last, so that they block as few tests as possible."""
 

@@ -24,7 +24,8 @@ from conformance.verdicts.claims import TestOutcome
 OF_DECISION = ("source", "target", "builds", "verdict", "reason", "expected", "observed")
 """The fields of a decision that its event contains, in addition to test, claim and part."""
 LONG = 120.0
-"""s. A run without workers that may take longer prints how long ``-n auto`` would take."""
+"""A run without workers that may take more seconds than this prints how long ``-n auto`` would
+take."""
 
 
 class Following:
@@ -40,7 +41,7 @@ class Following:
         self._first = 0.0
         self._failed: set[str] = set()
         self._causes: dict[str, dict[str, str]] = {}
-        """Map each cause to its tests, each with its claims."""
+        """Maps each cause to its tests, each with its claims."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""

@@ -12,7 +12,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.plugin.judge.stash import OUTCOME
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Map each letter of ``-r`` to the category of reports that it selects, and to their verdict; the
+"""Maps each letter of ``-r`` to the category of reports that it selects, and to their verdict; the
 gravest come last."""
 
 

@@ -183,6 +183,7 @@ class Group(tuple[Workload, ...]):
 
 
 def _ends(pair: PodPair) -> set[tuple[str, str]]:
-    """Return both ends of the pair, each with its Windows build."""
+    """Return the two roles ``client`` and ``server``, each with the build of the pod that has this
+    role in the pair."""
     client, server = pair
     return {("client", client.build), ("server", server.build)}

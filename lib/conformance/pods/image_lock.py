@@ -15,7 +15,7 @@ from conformance.pods.images import on_every_build, published
 
 CRANE = "crane"
 WITHIN = 120.0
-"""s. The time limit for one image."""
+"""The time limit, in seconds, for one image."""
 BY_TAG = (
     "is named by tag, not by digest: the digest changes with each monthly update of Windows; an "
     "image of an earlier month lacks the newest patches, and no node has it"

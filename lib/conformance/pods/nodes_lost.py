@@ -20,8 +20,8 @@ from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
 LEASE = 40.0
-"""s. The value of leaseDurationSeconds if a kubelet's lease does not name it. The kubelet renews
-its lease every quarter of this time."""
+"""The value of leaseDurationSeconds (seconds) if a kubelet's lease does not name it. The kubelet
+renews its lease every quarter of this time."""
 MISSED = 0.3  # the share of the lease's time after which a renewal was certainly missed
 FEW_OTHERS = 2
 """If the cluster has at most this many nodes for each node that is checked, all nodes are listed:

@@ -22,8 +22,8 @@ from conformance.timing import until
 
 T = TypeVar("T")
 MEMORY = 32
-"""MiB. The memory that each pod requests (manifests/pause)."""
-WHY = "a pod that only has a network, during its test"
+"""The memory that each pod requests, in MiB (manifests/pause)."""
+WHY = "a pause pod: it holds a network endpoint for the duration of a test"
 
 
 class PausePods:

@@ -60,7 +60,7 @@ def _disruption(status: Obj) -> str:
 def _last_ends(statuses: Sequence[Obj]) -> str:
     """Return how the earlier runs of restarted containers ended."""
     ends = [
-        f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
+        f"{status['name']}: {end.get('reason')} (exit code {end.get('exitCode')})"
         for status in statuses
         if (end := (status.get("lastState") or {}).get("terminated"))
     ]

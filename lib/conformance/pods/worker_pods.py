@@ -42,8 +42,8 @@ Place = Literal["same node", "a Linux node", "another Windows node"]
 """The place of a server, relative to a client's Windows node."""
 
 LOOK_AT_NODES = 5.0
-"""s. The interval between two checks whether covered nodes are alive, if there is no sign of a
-problem."""
+"""The interval, in seconds, between two checks whether covered nodes are alive, if there is no sign
+of a problem."""
 
 
 class WorkerPods:

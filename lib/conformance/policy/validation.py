@@ -102,14 +102,15 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
             end.service and (end.choose or end.unless or end.nets or end.not_nets)
             for end in _ends(rule)
         ),
-        "Calico refuses services beside selectors and networks",
+        "Calico refuses services together with a selector or nets in the same source or "
+        "destination",
     ),
     (
         _CALICO,
         lambda rule, _: (
             rule.destination.service and (rule.destination.has_ports or rule.destination.not_ports)
         ),
-        "Calico refuses ports beside services",
+        "Calico refuses ports together with services in the same destination",
     ),
     (
         _CALICO,

@@ -265,7 +265,7 @@ def _is_asked(
 
 
 def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
-    """Return whether there are members, but neither end is a member."""
+    """Return whether the pair has no member although ``seats`` contains one."""
     return not (source.member or destination.member) and any(seat.member for seat in seats)
 
 

@@ -30,8 +30,8 @@ from conformance.probe.asking import Inbox, Pending
 from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
-"""s. An agent that got no line for this long gets a ping, because an agent exits by itself after
-120 s without a line."""
+"""An agent that got no line for this many seconds gets a ping, because an agent exits by itself
+after 120 s without a line."""
 
 Document = dict[str, Any]
 
@@ -52,7 +52,7 @@ class _Line:
     left: dict[int, Pending]
     """Maps the numbers of attempts in the line to the attempts that have no result yet."""
     within: float
-    """s. The time for the answer after the line was sent. An agent that sends nothing, not even a
+    """Seconds for the answer after the line was sent. An agent that sends nothing, not even a
     heartbeat, is given up earlier."""
     inbox: Inbox
     name: str = ""

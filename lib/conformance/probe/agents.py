@@ -45,16 +45,16 @@ _Key = tuple[str, str]
 """A pod's uid and a program's name."""
 
 LOOK = 0.1
-"""s. The interval between two checks for silent or late agents."""
+"""The interval, in seconds, between two checks for silent or late agents."""
 GIVE_WAY = 0.5
-"""s. A process with more than its share of agents checks at this interval whether another process
-waits for a slot."""
+"""The interval, in seconds, at which a process with more than its share of agents checks whether
+another process waits for a slot."""
 AT_REST = 0.1
-"""s. An agent that was idle for this long is hardly needed at this moment."""
+"""An agent that was idle for this many seconds is hardly needed at this moment."""
 UNUSED = 5.0
-"""s. An agent that was idle for this long leaves its slot to another process that waits, even if
-its own process holds no more than its share. Shorter than ``agent_slot`` (30 s), for which others
-wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost."""
+"""An agent that was idle for this many seconds leaves its slot to another process that waits, even
+if its own process holds no more than its share. Shorter than ``agent_slot`` (30 s), for which
+others wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost."""
 
 
 class Agents:

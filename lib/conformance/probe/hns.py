@@ -4,8 +4,8 @@ no clock.
 
 ConvertTo-Json writes a single object as an object, several objects as an array, and no objects as
 nothing at all. It treats lists inside objects in the same way, and Windows PowerShell 5.1 wraps
-some lists as ``{"value": [...], "Count": n}``. Unreadable output is ProbeBroken, and never means
-that an object is absent. Networks that are not Calico's may have any form.
+some lists as ``{"value": [...], "Count": n}``. Unreadable output raises ProbeBroken, and never
+means that an object is absent. Networks that are not Calico's may have any form.
 """
 
 import json

@@ -78,7 +78,7 @@ its file still exists.
 """
 PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
-"""MB. The size of pktmon's file; when it is full, the oldest packets are removed."""
+"""The size of pktmon's file, in MB; when it is full, the oldest packets are removed."""
 PKTMON_LINES = 300
 """The number of packets in pktmon's text that are printed. Each packet is printed with the line
 before it, which contains its place and the reason if it was dropped."""
@@ -94,7 +94,7 @@ CNI_CONFIGURATIONS = (
 """Paths on Windows: the default of windowsNodes.cniConfigDir; AKS; EKS; RKE2; Calico installed by
 hand."""
 PAUSE = 0.25
-"""s. The pause before a broken exec is repeated; it doubles after each attempt."""
+"""The pause, in seconds, before a broken exec is repeated; it doubles after each attempt."""
 
 
 class CommandFailed(ProbeBroken):

@@ -25,8 +25,8 @@ CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py
 PACKETS = 400
 """The maximum number of packets of a capture."""
 BYTES = 192
-"""bytes. The part of a packet that is captured: all headers of TCP in VXLAN, and the beginning of
-the data."""
+"""The number of bytes of a packet that are captured: all headers of TCP in VXLAN, and the beginning
+of the data."""
 
 
 def parse(node: str, stdout: bytes) -> LinuxFacts:

@@ -29,9 +29,9 @@ PRESSED = 0.95
 as overloaded.
 """
 FELT = 0.5
-"""s. The lag from which a machine counts as late. Pressure alone does not show this. With a few
-computing processes the pressure is 100 %, but the kernel soon gives a core to a process that has
-slept, and the lag is only milliseconds."""
+"""The lag, in seconds, from which a machine counts as late. Pressure alone does not show this. With
+a few computing processes the pressure is 100 %, but the kernel soon gives a core to a process that
+has slept, and the lag is only milliseconds."""
 STARVED = 0.9
 """The share of the time in which this process wanted a core and had none. From this value on, the
 lab's processes get less than a tenth of the time that they need, although a process that mostly
@@ -40,11 +40,11 @@ CROWD = 12
 """The number of tasks per core from which processes that compute get less than a tenth of the time
 that they need, even if this process gets more because it mostly sleeps."""
 TICK = 0.005
-"""s. A smaller lag is not recorded."""
+"""A lag of fewer seconds is not recorded."""
 WINDOW = 2.0
-"""s. A machine without a lag for this long is at rest."""
+"""A machine without a lag for this many seconds is at rest."""
 KEPT = 900.0
-"""s. How long measurements are kept: longer than any wait that uses them."""
+"""Seconds for which measurements are kept: longer than any wait that uses them."""
 
 
 def waited() -> float | None:
@@ -91,7 +91,7 @@ class Machine:
     pressure: Callable[[], float | None] = waited
     demand: Callable[[], tuple[float, float, float]] = demand
     worst: float = 0.0
-    """s. The longest lag of this machine."""
+    """The longest lag, in seconds, of this machine."""
     given: int = 0
     """The number of budgets that were extended."""
     excused: int = 0

@@ -38,8 +38,8 @@ from conformance.settings import Settings
 __all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s. The interval between two checks for an answer. It only limits a single wait, and ends no
-attempt."""
+"""The interval, in seconds, between two checks for an answer. It only limits a single wait, and
+ends no attempt."""
 
 
 class LiveAsking:

@@ -99,7 +99,7 @@ def cancel_line(batch: str) -> bytes:
 
 
 def spec(attempt: Attempt) -> dict[str, Any]:
-    """Return one attempt in the form that the document describes, without its id.
+    """Return one attempt in the form that docs/probe-protocol.md describes, without its id.
 
     Raise ValueError for an attempt without a required field.
     """
@@ -144,7 +144,7 @@ class When:
     started: float
     """The moment when the agent started, as far as it is known."""
     error: float
-    """s. The maximum error of ``started``."""
+    """The maximum error of ``started``, in seconds."""
 
 
 def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:

@@ -28,7 +28,8 @@ class Slot:
     name: str
     number: int
     taken_at: float
-    """s.  On the machine's monotonic clock, which all processes of the machine share."""
+    """The time in seconds on the machine's monotonic clock, which all processes of the machine
+    share."""
     _descriptor: int = field(repr=False)
     _owner: Slots = field(repr=False)
 

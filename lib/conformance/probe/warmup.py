@@ -20,8 +20,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
 """Verdicts that only a working network gives; the claims decide whether they are right."""
 LOOK_AFTER = 10.0
-"""s. The interval between two checks whether pods without a network still exist: on a dead node no
-pod ever gets a network."""
+"""The interval, in seconds, between two checks whether pods without a network still exist: on a
+dead node no pod ever gets a network."""
 
 
 class Observer(Protocol):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of programs and commands on a Windows host, as typed objects. Pure: no exec, no
-clock.
+"""The output of programs and commands on a Windows host, as typed objects. Pure: no exec, no clock.
 
 The programs are manifests/nodes/*.ps1. Each prints one JSON object in ASCII, with the errors of
-failed requests under ``errors``. Output that cannot be read is ProbeBroken.
+failed requests under ``errors``. Output that cannot be read raises ProbeBroken.
 """
 
 import base64

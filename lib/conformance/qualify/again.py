@@ -46,7 +46,7 @@ def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
     if theirs != digest:
         raise UsageProblem(
             f"report {report.where} cannot be continued: it was judged by another catalog "
-            f"({theirs[:12]}; here "
+            f"({theirs[:12]}; this suite has "
             f"{digest[:12]}); use the suite of that report, or run everything"
         )
     if not tests:
@@ -66,33 +66,47 @@ def uid(report: Report) -> str:
     return str(report.installed.get("cluster_uid") or "")
 
 
-def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[str]:
+def differences(
+    report: Report,
+    facts: Facts,
+    installed: Installed,
+    *,
+    now: str = "now",
+    then: str = "in the report",
+) -> Iterator[str]:
     """Yield the differences between this cluster and the report's cluster at the time of the
-    report."""
+    report.
+
+    ``now`` and ``then``: the words that follow the present and the report's value.
+    """
     if uid(report) != installed.cluster_uid:
-        yield f"the clusters differ: UID of kube-system is {installed.cluster_uid or 'unknown'} here, {uid(report)} there"
+        yield (
+            f"the clusters differ: the UID of kube-system is {installed.cluster_uid or 'unknown'} "
+            f"{now}, {uid(report)} {then}"
+        )
         return
     before = from_plain(Installed, report.installed)
     if report.facts:
         for name in ("calico_version", "kubernetes_version"):
-            then = getattr(report.facts, name).value
-            now = getattr(facts, name).value
-            if then != now:
-                yield f"{name.replace('_', ' ')}: {now} here, {then} there"
+            theirs = getattr(report.facts, name).value
+            ours = getattr(facts, name).value
+            if theirs != ours:
+                yield f"{name.replace('_', ' ').capitalize()} is {ours} {now}, {theirs} {then}"
         revisions = {node.name: node.revision for node in facts.nodes}
         for node in report.facts.nodes:
             if revisions.get(node.name, "") != node.revision:
                 here, there = (
-                    revision or "no such Windows node"
+                    f"Windows build {revision}" if revision else "no such Windows node"
                     for revision in (revisions.get(node.name), node.revision)
                 )
-                yield f"node {node.name}: {here} here, {there} there"
-    ours = versions(installed)
-    theirs = versions(before)
+                yield f"node {node.name}: {here} {now}, {there} {then}"
+    present = versions(installed)
+    earlier = versions(before)
     yield from (
-        f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
-        for what in sorted(ours.keys() | theirs.keys())
-        if ours.get(what) != theirs.get(what)
+        f"{', container '.join(what)}: {present.get(what) or 'not running'} {now}, "
+        f"{earlier.get(what) or 'not running'} {then}"
+        for what in sorted(present.keys() | earlier.keys())
+        if present.get(what) != earlier.get(what)
     )
 
 

@@ -26,7 +26,8 @@ NOISE = 1.25
 """A convergence time counts as changed only if its median changed by more than this factor, and by
 more than the two limits below."""
 NOISE_SECONDS = 0.5
-"""s. The minimum change of the median that counts: polling alone explains a smaller change."""
+"""The minimum change of the median that counts, in seconds: polling alone explains a smaller
+change."""
 CHANGES = 3
 """The number of policy changes that suffices to know the spread of their times. With so many policy
 changes, the median must also change by more than the distance from the median to the 95th

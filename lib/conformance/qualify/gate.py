@@ -88,7 +88,9 @@ class GateResult:
         """Return ``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims
         not selected)``.
         """
-        words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
+        words = (
+            f"{WOULD}; results from a lab qualify no release" if self.word == WOULD else self.word
+        )
         words += ", over an unverified connection" if self.is_unverified else ""
         found = {
             each.claim: each.found for each in reversed(self.standing)

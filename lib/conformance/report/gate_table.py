@@ -7,7 +7,10 @@ from typing import Any
 
 from conformance.model.by_key import by_key
 
-LAB = "A lab qualifies nothing: its answers say what a cluster with these results would get."
+LAB = (
+    "Results from a lab qualify no release. The answers show what the gates would say for a "
+    "cluster with these results."
+)
 
 
 @dataclass(frozen=True)

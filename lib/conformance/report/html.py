@@ -29,8 +29,8 @@ USAGE = 4
 CLOSED = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"
 """The content security policy of a page that loads only its own content."""
 RENDERED_WITHIN = 300.0
-"""s. The time limit of Allure. Rendering 207 tests took 1.2 s on two cores; the rest is a reserve
-for large runs on busy machines."""
+"""The time limit, in seconds, of Allure. Rendering 207 tests took 1.2 s on two cores; the rest is a
+reserve for large runs on busy machines."""
 
 
 class CannotRender(Exception):

@@ -22,8 +22,8 @@ class Pace:
     """Map each planned test to the seconds that it takes, as far as they are known before the run.
     """
     span: tuple[float, float] = (0.0, 0.0)
-    """s. The shortest and the longest time that all planned tests take, by their packaged
-    seconds."""
+    """The shortest and the longest time that all planned tests take, in seconds, by their packaged
+    durations."""
     alone: frozenset[str] = frozenset()
     """Exclusive tests. Their seconds were measured while no other test ran. A run that is fast
     because fewer tests share the machine is therefore not faster in exclusive tests."""

@@ -27,7 +27,7 @@ _KUBECONFIG = re.compile(
 )
 _ROOT = r"/(?:(?<![\w.<-]/)|(?<=\\[nrt]/))"
 """Matches the beginning of a path, but neither a slash within a longer path nor a slash in an HTML
-tag. It also matches after a line end in JSON, which is two characters."""
+tag. It also matches after a line ending in JSON, which is two characters."""
 _HOMES = re.compile(
     rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+"
 )

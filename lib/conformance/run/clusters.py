@@ -36,7 +36,8 @@ OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """Matches the part of a lab's ready line that names a host outside its cluster. This host answers
 ping and HTTP."""
 LOOK_EVERY = 2.0
-"""s. The interval between two checks whether an API server that did not answer answers again."""
+"""The interval, in seconds, between two checks whether an API server that did not answer answers
+again."""
 EMULATED = "hybridlab.emulated"
 """The label that marks an emulated node (docs/lab.md). By this label a lab is recognised if the run
 reaches it through a kubeconfig."""

@@ -19,7 +19,7 @@ from conformance.schedule.scheduler_lock import Exclusivity
 from conformance.timing import until
 
 LOOK_EVERY = 0.1
-"""s. The interval between two checks for marks, which are files of this machine."""
+"""The interval, in seconds, between two checks for marks, which are files of this machine."""
 
 
 @dataclass(frozen=True, kw_only=True)

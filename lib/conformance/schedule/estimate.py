@@ -20,21 +20,21 @@ measured with six workers on two busy cores. On a quiet machine the same tests t
 (`-k policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents
 it. A broken cluster takes even longer, since the suite waits for each wrong path."""
 ON_A_NODE = (2 * 60, 10 * 60)
-"""s. The duration of a test that has a node to itself: Felix restarts, and connections are watched
-meanwhile."""
+"""The duration, in seconds, of a test that has a node to itself: Felix restarts, and connections
+are watched meanwhile."""
 ON_THE_CLUSTER = (10 * 60, 30 * 60)
-"""s. The duration of a test that has the cluster to itself: every Windows node is drained and
-restored."""
+"""The duration, in seconds, of a test that has the cluster to itself: every Windows node is drained
+and restored."""
 STARTING = {True: (5, 60), False: (60, 5 * 60)}
-"""s. The time for facts, namespaces, and pods whose images are present, on a lab (True) and on a
-cluster."""
+"""Seconds for facts, namespaces, and pods whose images are present, on a lab (True) and on a
+cluster (False)."""
 PULLING = (5, 15)
-"""min. The time to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
+"""Minutes to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
 CI)."""
 PATHS = 3
 """The number of paths between two nodes that a test of single ports probes."""
 REPORTED = 0.008
-"""MB. The size of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty
+"""The size of a report for each path of a test, in MB: 20 MB for two tests of 1,200 paths on twenty
 nodes."""
 MANY_NODES = 16
 """The number of covered nodes up to which the estimate's seconds are valid."""
@@ -58,8 +58,8 @@ class Estimate:
     on_a_node: int
     on_the_cluster: int
     seconds: tuple[float, float]
-    """s. The packaged durations for one worker: the sum for tests that run at the same time as
-    others, and the sum for all other tests."""
+    """The packaged durations for one worker, in seconds: the sum for tests that run at the same
+    time as others, and the sum for all other tests."""
     lab: bool
     """The cluster is a lab with its own timings."""
     workers: int

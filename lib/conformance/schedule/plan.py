@@ -350,7 +350,8 @@ def _too_few_nodes(needs: Needs, facts: Facts, settings: Settings) -> tuple[str,
             ]
             return (
                 f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
-                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}"
+                "but this cluster has "
+                f"{f'only {len(usable)} (' + ', '.join(usable) + ')' if usable else 'none'}"
                 f"{''.join(without)}",
                 f"run it on a cluster with {count}",
             )

@@ -86,7 +86,7 @@ class Workers:
     in the second namespace, a new pod, the two replicas of the web server, and two seats and a
     bystander (pods for worlds of policies)."""
     memory: int = 9 * 256
-    """MiB. The memory that those pods request on each covered Windows node."""
+    """The memory that those pods request on each covered Windows node, in MiB."""
     agents_per_node: int = 4
     """The number of a worker's agents on each covered node: in three pods, and in a new pod on
     Windows or on the node itself on Linux."""
@@ -228,7 +228,7 @@ class Settings:
     shard: str = ""
     """The part of the tests that runs, ``1/3`` (``--shard``); empty: all."""
     clearing_up: float = 20.0
-    """s. The time after an interruption to remove objects and to restore changes. CI systems kill a
+    """Seconds after an interruption to remove objects and to restore changes. CI systems kill a
     process that does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless
     a pod specifies another time). The run names changes and objects that are left; the next run
     restores and removes them."""

@@ -32,112 +32,110 @@ class OsTimings:
     """The time limits for one operating system."""
 
     pod_ready: float
-    """s. The time from scheduling to Ready if the image is present. Linux: as in Calico's e2e
-    conncheck (1 min); Windows: 5 min, since Calico's 15 min include the pull, and e2e density
-    allows 59 s (P99) for a pause pod alone."""
+    """Seconds from scheduling to Ready if the image is present. Linux: as in Calico's e2e conncheck
+    (1 min); Windows: 5 min, since Calico's 15 min include the pull, and e2e density allows 59 s
+    (P99) for a pause pod alone."""
     image_pull: float
-    """s. The time to pull one image. Windows server core took over 10 min in the windows-testing
-    lanes; Calico's win-fv waits 20 min."""
+    """Seconds to pull one image. Windows server core took over 10 min in the windows-testing lanes;
+    Calico's win-fv waits 20 min."""
     warm_up: float
-    """s. The time from Ready until DNS and one connection work. New Windows pods have no network
-    for 4 to 40 s (containerd#8340, azure-container-networking#299)."""
+    """Seconds from Ready until DNS and one connection work. New Windows pods have no network for 4
+    to 40 s (containerd#8340, azure-container-networking#299)."""
     tcp_give_up: float
-    """s. The limit of one TCP attempt. Windows repeats its first SYN only after 3 s
+    """The limit, in seconds, of one TCP attempt. Windows repeats its first SYN only after 3 s
     (kubernetes#107853), so a shorter attempt sends only one packet. Linux repeats it after 1 s (RFC
     6298)."""
     udp_give_up: float
-    """s. The limit of one UDP attempt. No system repeats a datagram, so the attempt waits for no
-    repetition. An answer takes milliseconds, on a busy Windows node up to a second."""
+    """The limit, in seconds, of one UDP attempt. No system repeats a datagram, so the attempt waits
+    for no repetition. An answer takes milliseconds, on a busy Windows node up to a second."""
     syn_again: float
-    """s. The time from a lost first SYN to the second SYN: Windows 3 s (kubernetes#107853), Linux 1
-    s (RFC 6298)."""
+    """Seconds from a lost first SYN to the second SYN: Windows 3 s (kubernetes#107853), Linux 1 s
+    (RFC 6298)."""
     syn_repeated: float
-    """s. The limit of one attempt at a denial that is watched (``run.denial_watch``). It is long
-    enough for the system to repeat its SYN, even if other attempts are shorter. If only first SYNs
-    are dropped, a shorter attempt mistakes this for a denial. Linux repeats the SYN after 1 and 3 s
-    (RFC 6298), Windows after 3 s (kubernetes#107853)."""
+    """The limit, in seconds, of one attempt at a denial that is watched (``run.denial_watch``). It
+    is long enough for the system to repeat its SYN, even if other attempts are shorter. If only
+    first SYNs are dropped, a shorter attempt mistakes this for a denial. Linux repeats the SYN
+    after 1 and 3 s (RFC 6298), Windows after 3 s (kubernetes#107853)."""
     refused_within: float
-    """s. The time from a SYN to the refusal that the program receives. After a RST, Windows repeats
-    its SYN twice, each time after 500 ms, before it accepts the refusal (KB175523): 1 to 3 s. Linux
+    """Seconds from a SYN to the refusal that the program receives. After a RST, Windows repeats its
+    SYN twice, each time after 500 ms, before it accepts the refusal (KB175523): 1 to 3 s. Linux
     accepts the first RST."""
     http_give_up: float
-    """s. The limit of one HTTP request, including the connection. Calico's e2e uses
+    """The limit, in seconds, of one HTTP request, including the connection. Calico's e2e uses
     ``Invoke-WebRequest -TimeoutSec 5``; 3 s more allow Windows to repeat a lost first SYN."""
     dns_give_up: float
-    """s. The limit for one name, including the search list. glibc and Windows both wait 5 s or less
-    for the first server; Windows asks a second time."""
+    """The limit, in seconds, for one name, including the search list. glibc and Windows both wait 5
+    s or less for the first server; Windows asks a second time."""
     dns_slow: float
-    """s. The time after which an answer of the cluster's own DNS to one name counts as slow. In
+    """Seconds after which an answer of the cluster's own DNS to one name counts as slow. In
     Alpine's images, musl ends the first of its two tries after 2.5 s. CoreDNS answers names of the
     cluster from memory, in milliseconds."""
     exec_overhead: float
-    """s. The time that an exec may take in addition to its attempts. PowerShell takes 2 to 4 s and
-    a core to start (dotnet-framework-docker#25, #211)."""
+    """Seconds that an exec may take in addition to its attempts. PowerShell takes 2 to 4 s and a
+    core to start (dotnet-framework-docker#25, #211)."""
     agent_hello: float
-    """s. The time from an agent's exec to its hello. Server core has no native images of .NET since
+    """Seconds from an agent's exec to its hello. Server core has no native images of .NET since
     20H1, so that PowerShell compiles for 3 to 8 s if it has a core to itself
     (dotnet-framework-docker#25, #211). On a node of 2 cores it shares the cores with other
     starts."""
     agent_slot: float
-    """s. The time for which an agent's start may wait while other agents start on its node. On
-    Windows two agents start at once, so the twelfth agent of two workers waits for five starts. A
-    wait that ends without a start counts as one try."""
+    """Seconds for which an agent's start may wait while other agents start on its node. On Windows
+    two agents start at once, so the twelfth agent of two workers waits for five starts. A wait that
+    ends without a start counts as one try."""
     agent_silence: float
-    """s. The silence after which an agent counts as dead: four missing heartbeats, which come every
-    5 s; on Windows nine, since PowerShell stops while .NET compiles."""
+    """The silence, in seconds, after which an agent counts as dead: four missing heartbeats, which
+    come every 5 s; on Windows nine, since PowerShell stops while .NET compiles."""
     policy_effect: float
-    """s. The time from a policy change to its effect. Calico's e2e retries for 30 s, and for 60 s
-    on Windows, whose HNS data plane "can take longer"."""
+    """Seconds from a policy change to its effect. Calico's e2e retries for 30 s, and for 60 s on
+    Windows, whose HNS data plane "can take longer"."""
     service_effect: float
-    """s. The time from a Service or endpoint change to its effect. kube-proxy on Windows needs up
-    to 30 s after its start (kubernetes#109162)."""
+    """Seconds from a Service or endpoint change to its effect. kube-proxy on Windows needs up to 30
+    s after its start (kubernetes#109162)."""
     hold: float
-    """s. The time for which a verdict must hold once it is reached. Felix on Windows batches for
-    100 ms and tries again after 5 s."""
+    """Seconds for which a verdict must hold once it is reached. Felix on Windows batches for 100 ms
+    and tries again after 5 s."""
     agree_span: float
-    """s. The minimum time between the starts of the first and the last attempt among the attempts
-    that agree on a denial. Together with ``hold`` it must exceed an outage of two give-up times, in
-    which every attempt could fail although its SYN is repeated."""
+    """The minimum time, in seconds, between the starts of the first and the last attempt among the
+    attempts that agree on a denial. Together with ``hold`` it must exceed an outage of two give-up
+    times, in which every attempt could fail although its SYN is repeated."""
     poll_every: float
-    """s. The pause between two attempts: 1 s as in Calico's e2e. On Linux it is shorter, since an
-    attempt costs milliseconds, so that delays are measured more precisely."""
+    """The pause, in seconds, between two attempts: 1 s as in Calico's e2e. On Linux it is shorter,
+    since an attempt costs milliseconds, so that delays are measured more precisely."""
     agree_every: float
-    """s. The pause between two rounds of expected answers, if whole rounds must agree (pages,
-    backends, names). It is also the pause between two attempts in worlds of policies, and between
-    two checks for the effect of a disruption. It equals ``poll_every``, but is shorter on a lab,
-    where attempts cost a node nothing."""
+    """The pause, in seconds, between two rounds of expected answers, if whole rounds must agree
+    (pages, backends, names). It is also the pause between two attempts in worlds of policies, and
+    between two checks for the effect of a disruption. It equals ``poll_every``, but is shorter on a
+    lab, where attempts cost a node nothing."""
     open_every: float
-    """s. The pause between two attempts at open paths while all attempts of a source connect. It
-    applies only if no path is expected to be closed, so that no denial has to hold. It is also the
-    first pause after a change of policy. An attempt costs a running agent little on either system.
-    If the agent's newest answer was late, the pause is at least twice that lateness; it is at most
-    ``poll_every``.
-    """
+    """The pause, in seconds, between two attempts at open paths while all attempts of a source
+    connect. It applies only if no path is expected to be closed, so that no denial has to hold. It
+    is also the first pause after a change of policy. An attempt costs a running agent little on
+    either system. If the agent's newest answer was late, the pause is at least twice that lateness;
+    it is at most ``poll_every``."""
     agree: int
     """tries. The number of consecutive equal answers that make a verdict. gateway-api's conformance
     tests require 3."""
     stream_heartbeat: float
-    """s. The pause between two heartbeats of a stream: short enough to date a reset, long enough to
-    cost nothing."""
+    """The pause, in seconds, between two heartbeats of a stream: short enough to date a reset, long
+    enough to cost nothing."""
     stream_stall: float
-    """s. The time without a heartbeat after which a stream counts as stalled: ten heartbeats. The
+    """Seconds without a heartbeat after which a stream counts as stalled: ten heartbeats. The
     sender repeats a lost packet within 300 ms, and a packet that is lost twice within 1 s (RFC
     6298, as Linux and Windows implement it)."""
     stream_watch: float
-    """s. The time for which streams are observed after a change took effect. Felix on Windows
-    batches for 100 ms and tries again after 5 s: if no reset has come within twice 5 s, none will
-    come."""
+    """Seconds for which streams are observed after a change took effect. Felix on Windows batches
+    for 100 ms and tries again after 5 s: if no reset has come within twice 5 s, none will come."""
     stream_recover: float
-    """s. The time from the loss of a stream until a new connection must work. It equals the time
-    for a policy change's effect, since the same programming of rules caused the loss."""
+    """Seconds from the loss of a stream until a new connection must work. It equals the time for a
+    policy change's effect, since the same programming of rules caused the loss."""
     delete: float
-    """s. The time to delete a namespace with its pods. Kubernetes' e2e allows 5 min on Windows."""
+    """Seconds to delete a namespace with its pods. Kubernetes' e2e allows 5 min on Windows."""
     felix_restart: float
-    """s. The time from deleting a node's calico-node pod until its successor is ready, which means
-    that Felix has applied all rules once. Windows runs the init containers again, and node-service
+    """Seconds from deleting a node's calico-node pod until its successor is ready, which means that
+    Felix has applied all rules once. Windows runs the init containers again, and node-service
     itself waits 10 s (node-service.ps1)."""
     drain: float
-    """s. The time from the first eviction to the last pod's end. Pods on Windows end slowly:
+    """Seconds from the first eviction to the last pod's end. Pods on Windows end slowly:
     Kubernetes' e2e waits 10 min."""
 
     def give_up(self, kind: Kind) -> float:
@@ -152,123 +150,124 @@ class RunTimings:
     """The time limits for the run itself."""
 
     lab_ready: float
-    """s. The time from starting the lab to its ready line. The lab needs 2 to 4 s on two idle
-    cores, but runs also start on busy machines."""
+    """Seconds from starting the lab to its ready line. The lab needs 2 to 4 s on two idle cores,
+    but runs also start on busy machines."""
     lab_end: float
-    """s. The time from SIGTERM to the lab's end. A lab that takes longer is killed, and the kernel
+    """Seconds from SIGTERM to the lab's end. A lab that takes longer is killed, and the kernel
     removes its namespaces."""
     facts: float
-    """s. The time to read all facts that decide which claims apply; about 20 requests."""
+    """Seconds to read all facts that decide which claims apply; about 20 requests."""
     denial_watch: float
-    """s. The time for which one denial per node and direction is observed after it was decided, by
-    the standing watch or else by a test. Felix on Windows tries again after 5 s. A denial that ends
+    """Seconds for which one denial per node and direction is observed after it was decided, by the
+    standing watch or else by a test. Felix on Windows tries again after 5 s. A denial that ends
     after 5 s or 10 s is noticed within this time."""
     api_connect: float
-    """s. The limit for TCP and TLS to the API server. Kubernetes' official client has no such limit
-    for exec."""
+    """The limit, in seconds, for TCP and TLS to the API server. Kubernetes' official client has no
+    such limit for exec."""
     exec_connect: float
-    """s. The time from requesting an exec to its acceptance. Before v5.channel.k8s.io (API servers
-    before 1.30) the node's container runtime accepts it, which takes a busy Windows node seconds.
-    """
+    """Seconds from requesting an exec to its acceptance. Before v5.channel.k8s.io (API servers
+    before 1.30) the node's container runtime accepts it, which takes a busy Windows node
+    seconds."""
     api_answer: float
-    """s. The limit for the whole answer to one request; the API server itself gives up after 60 s.
-    """
+    """The limit, in seconds, for the whole answer to one request; the API server itself gives up
+    after 60 s."""
     api_retry: float
-    """s. The time for which requests are repeated: reads that fail in transport or with 5xx, and
-    all requests answered with 429."""
+    """Seconds for which requests are repeated: reads that fail in transport or with 5xx, and all
+    requests answered with 429."""
     watch: float
-    """s. The maximum duration of a watch before objects are listed again: gateways drop idle
-    connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after 4
-    min: Azure/AKS#1755)."""
+    """The maximum duration, in seconds, of a watch before objects are listed again: gateways drop
+    idle connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after
+    4 min: Azure/AKS#1755)."""
     unschedulable: float
-    """s. The time for which the scheduler may find no node for a pod. New nodes of an autoscaler
-    take longer: add them before the run, or increase this time."""
+    """Seconds for which the scheduler may find no node for a pod. New nodes of an autoscaler take
+    longer: add them before the run, or increase this time."""
     api_gone: float
-    """s. The time without any answer from the API server to any process of the run, after which the
-    run gives up: the remaining claims are INCONCLUSIVE, and the report is written. This time is
-    longer than a change of a leader or of a virtual address (etcd's election takes 1 s,
-    keepalived's 3 s, kube-vip's lease 15 s)."""
+    """Seconds without any answer from the API server to any process of the run, after which the run
+    gives up: the remaining claims are INCONCLUSIVE, and the report is written. This time is longer
+    than a change of a leader or of a virtual address (etcd's election takes 1 s, keepalived's 3 s,
+    kube-vip's lease 15 s)."""
     pod_status: float
-    """s. The time from a container's end until its pod's status shows it; the kubelet checks for
-    ended containers once a second (its PLEG relists), and then writes the status."""
+    """Seconds from a container's end until its pod's status shows it; the kubelet checks for ended
+    containers once a second (its PLEG relists), and then writes the status."""
     journal: float
-    """s. The time for which requests of the journal and of restoring are repeated while the API
-    server does not answer. It must be longer than a rolling upgrade of a control plane's only node
-    (1 to 2 min). It applies to ``--restore`` and to error answers of the server. In a run, silence
-    of the API server ends the run after ``api_gone``, and the run's end tries to restore the
-    remaining changes (``put_back_away``)."""
+    """Seconds for which requests of the journal and of restoring are repeated while the API server
+    does not answer. It must be longer than a rolling upgrade of a control plane's only node (1 to 2
+    min). It applies to ``--restore`` and to error answers of the server. In a run, silence of the
+    API server ends the run after ``api_gone``, and the run's end tries to restore the remaining
+    changes (``put_back_away``)."""
     put_back: float
-    """s. The time for which tests wait until the changes of a dead worker are restored. The worst
-    case is the delivery of a VNI and, on a Windows node, a drain, a restart of Felix and a new pod:
-    the sum of ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready``, and some time for a
+    """Seconds for which tests wait until the changes of a dead worker are restored. The worst case
+    is the delivery of a VNI and, on a Windows node, a drain, a restart of Felix and a new pod: the
+    sum of ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready``, and some time for a
     second node."""
     put_back_away: float
-    """s. The time for which the run's end tries to restore changes while the API server does not
+    """Seconds for which the run's end tries to restore changes while the API server does not
     answer. It is longer than the restart of a control plane, gateway or VPN, and short enough for a
     CI job to report changes that stay."""
     vni_delivery: float
-    """s. The time from writing vxlanVNI until every node has received it: Felix restarts on Linux,
-    the operator renders Windows' DaemonSet anew and its pods are replaced one node after the other.
-    """
+    """Seconds from writing vxlanVNI until every node has received it: Felix restarts on Linux, the
+    operator renders Windows' DaemonSet anew and its pods are replaced one node after the other."""
     load_balancer: float
-    """s. The time until a Service has an address of a load balancer: clouds take one to three
+    """Seconds until a Service has an address of a load balancer: clouds take one to three
     minutes."""
     evict_again: float
-    """s. The pause between two tries of an eviction that a PodDisruptionBudget forbids; ``kubectl
-    drain`` waits 5 s."""
+    """The pause, in seconds, between two tries of an eviction that a PodDisruptionBudget forbids;
+    ``kubectl drain`` waits 5 s."""
     lock_stale: float
-    """s. The time without renewal after which another run may take a run lock. The holder renews
-    the lock four times within this time. client-go's leader election uses 15 s within a cluster; a
-    run may be at the other end of a slow link."""
+    """Seconds without renewal after which another run may take a run lock. The holder renews the
+    lock four times within this time. client-go's leader election uses 15 s within a cluster; a run
+    may be at the other end of a slow link."""
     lock_wait: float
-    """s. The time for which a run waits for a run lock of another run. Afterwards the run stops and
+    """Seconds for which a run waits for a run lock of another run. Afterwards the run stops and
     names the holder."""
     lock_poll: float
-    """s. The pause between two checks of the run lock while a run waits for it."""
+    """The pause, in seconds, between two checks of the run lock while a run waits for it."""
     abandoned: float
-    """s. The age from which objects of another machine's run count as abandoned. It is longer than
-    any run, since a run without disruptive tests gives no sign of life (Calico's own Windows lanes
-    take up to 3 h)."""
+    """The age, in seconds, from which objects of another machine's run count as abandoned. It is
+    longer than any run, since a run without disruptive tests gives no sign of life (Calico's own
+    Windows lanes take up to 3 h)."""
     named_dead: float
-    """s. The time for which the run lock of a run that the user names as dead (``--restore --run
-    ID``) must stay without renewal: one and a half times ``lock_stale``, in which a living run
-    renews its lock six times."""
+    """Seconds for which the run lock of a run that the user names as dead (``--restore --run ID``)
+    must stay without renewal: one and a half times ``lock_stale``, in which a living run renews its
+    lock six times."""
     evidence: float
-    """s. The time to read all hosts and logs of failing paths after a failure. A PowerShell start
-    takes 2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
+    """Seconds to read all hosts and logs of failing paths after a failure. A PowerShell start takes
+    2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
     capture: float
-    """s. The duration of the capture of a failing path's packets on each node: long enough for a
-    Windows pod to try again, which takes up to ``tcp_give_up``."""
+    """The duration, in seconds, of the capture of a failing path's packets on each node: long
+    enough for a Windows pod to try again, which takes up to ``tcp_give_up``."""
     felix_down: float
-    """s. The time for which Felix may be absent from a node. Felix' readiness probe on Windows runs
+    """Seconds for which Felix may be absent from a node. Felix' readiness probe on Windows runs
     every 10 s, and must fail three times before a failure counts (tigera/operator,
     pkg/render/windows.go); the kubelet waits 10 s before it starts Felix again, and 20 s the next
     time."""
     watch_least: float
-    """s. The minimum duration of the standing watch, even if there are few tests: the time that one
-    policy change may take. If ``denial_watch`` is longer, it is the minimum instead."""
+    """The minimum duration, in seconds, of the standing watch, even if there are few tests: the
+    time that one policy change may take. If ``denial_watch`` is longer, it is the minimum
+    instead."""
     watch_every: float
-    """s. The pause between two attempts on each path of the standing watch, as in Calico's e2e. A
-    path that opens is tried again at once."""
+    """The pause, in seconds, between two attempts on each path of the standing watch, as in
+    Calico's e2e. A path that opens is tried again at once."""
     node_status: float
-    """s. The interval at which calico-node must report its BGP status (updatePeriodSeconds,
-    Calico's documents show 10 s)."""
+    """The interval, in seconds, at which calico-node must report its BGP status
+    (updatePeriodSeconds, Calico's documents show 10 s)."""
     hns_looks: float
-    """s. The pause between two reads of HNS: only a result that both reads show counts. A pod's
-    start and its end take seconds, and kube-proxy on Windows syncs its rules every 30 s
+    """The pause, in seconds, between two reads of HNS: only a result that both reads show counts. A
+    pod's start and its end take seconds, and kube-proxy on Windows syncs its rules every 30 s
     (kubernetes, --iptables-sync-period of winkernel)."""
     progress_every: float
-    """s. The interval of progress lines that name the thing for which a long step waits."""
+    """The interval, in seconds, of progress lines that name the thing for which a long step
+    waits."""
     silent: float
-    """s. The time without news of a running test after which the terminal names the test and its
-    start; repeated at this interval."""
+    """Seconds without news of a running test after which the terminal names the test and its start;
+    repeated at this interval."""
     test_limit: float
-    """s. The limit for a test's set-up and body, from the beginning of its turn; after this time
-    the test is interrupted and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``)
-    and become ready."""
+    """The limit, in seconds, for a test's set-up and body, from the beginning of its turn; after
+    this time the test is interrupted and INCONCLUSIVE. Its pods may have to pull two images
+    (``image_pull``) and become ready."""
     exclusive_limit: float
-    """s. The limit for the set-up and body of a test that has nodes or the cluster to itself: each
-    of four Windows nodes may be drained, restarted and get pods again, in addition to
+    """The limit, in seconds, for the set-up and body of a test that has nodes or the cluster to
+    itself: each of four Windows nodes may be drained, restarted and get pods again, in addition to
     ``vni_delivery``. The restoring afterwards is not interrupted."""
     workers_per_windows_node: int
     """workers. The maximum number that ``-n auto`` starts per Windows node; 2 until a real node is

@@ -54,7 +54,7 @@ class TestOutcome:
     """UTC, RFC 3339; empty: not known."""
     seconds: float = 0.0
     waited: float = 0.0
-    """s. The time that the test waited for its turn; this is not part of its duration."""
+    """Seconds that the test waited for its turn; this is not part of its duration."""
     exclusive: str = ""
     """Its exclusive resource: ``node NAME`` or ``cluster``; empty: none."""
     attempts: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class ClaimOutcome:
     """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
     from a stored report."""
     seconds: float = 0.0
-    """s. The duration of all its tests."""
+    """The duration, in seconds, of all its tests."""
     flaky: bool = False
     """The attempts of at least one of its tests disagree."""
     share: str = ""

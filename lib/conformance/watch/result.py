@@ -14,11 +14,11 @@ from conformance.settings import Timings
 from conformance.timing import until
 
 NAP = 0.1
-"""s. The pause between two checks whether the watch has ended."""
+"""The pause, in seconds, between two checks whether the watch has ended."""
 NOTED = 5
 """The number of gaps that have a note of their own."""
 AFTER = 5.0
-"""s. How long the changes of a turn may still have an effect after its end."""
+"""Seconds for which the changes of a turn may still have an effect after its end."""
 ENDS = "watch-ends"
 """The file that asks the watch to end."""
 ANSWER = "watch.json"

@@ -48,8 +48,8 @@ from conformance.run.run import Run
 from conformance.watch.result import ANSWER, ENDS, NAP
 
 LOOK = 5.0
-"""s. The pause between two checks whether the pods are still the same, and after an attempt that
-broke."""
+"""The pause, in seconds, between two checks whether the pods are still the same, and after an
+attempt that broke."""
 SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
 """Map a denied direction to the end that enforces its policy."""
 

@@ -64,9 +64,10 @@ class Interference:
         """Called when all connections must be cut; the part that holds the connections sets it."""
         self.execs = ExecFaults()
         self.admission: Seam[Obj] = Seam()
-        """Receives each object before it is created or replaced, also by components inside the
-        process. ``about`` is the plural name of the resource, and the object that will be replaced
-        or None. A tap (``hybridlab.taps``) may raise an error that refuses the object."""
+        """Passes each object that is about to be created or replaced, also by components inside the
+        process. Its arguments ``about`` are the plural name of the resource, and the object that
+        will be replaced, or None. A tap (``hybridlab.taps``) may raise an error that refuses the
+        object."""
 
     def refuse(
         self,

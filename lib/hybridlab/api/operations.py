@@ -84,7 +84,8 @@ class Operations(Reading):
         self._escalation = escalation
         self._random = random.Random()
         self.admission: Seam[Obj] = Seam()
-        """Changes an object that is about to be created, or raises an error that refuses it."""
+        """Passes an object that is about to be created. A tap may change it, or raise an error that
+        refuses it."""
         store.listeners.append(self._committed)
 
     def strategy(self, storage: str) -> Strategy:

@@ -19,9 +19,9 @@ from hybridlab.api.interference import Interference
 from hybridlab.api.requests import MASTERS
 
 _IDLE_SECONDS = 300.0
-"""s. How long an idle connection is kept."""
+"""Seconds for which an idle connection is kept."""
 _SHUTDOWN_SECONDS = 0.2
-"""s. The time for requests under way to end when the server stops."""
+"""Seconds for requests under way to end when the server stops."""
 
 
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

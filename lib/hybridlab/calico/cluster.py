@@ -34,8 +34,8 @@ from hybridlab.profiles.machines import Machine, dns_address, enables_dsr, machi
 from hybridlab.profiles.model import Profile
 
 FELIX_RESTART_SECONDS = 0.05
-"""s. The time from Felix' end to its next start. On real nodes it is about 2 s; nothing depends on
-its length."""
+"""Seconds from Felix' end to its next start. On real nodes it is about 2 s; nothing depends on its
+length."""
 HOST_RULES = "what the host does not reach"
 """The name of the rules that block a node's own traffic to targets which its operating system
 cannot reach."""

@@ -80,8 +80,8 @@ class CNI:
         self._annotations = annotations
         self.logs = CniLogs()
         self.refusals: Seam[str] = Seam()
-        """The plugin's message about a pod that it refuses; empty for a pod that it accepts.
-        ``about``: the node."""
+        """Passes the plugin's message about a pod that it refuses; empty for a pod that it accepts.
+        Its argument ``about`` is the node."""
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """Map the id of each fault to its wrong search list and the affected nodes."""

@@ -14,7 +14,7 @@ PATH = {
 }
 """The operator's ``log_file_path`` (tigera/operator: pkg/render/node.go, pkg/render/windows.go)."""
 ROTATED_AT = 32 * 1024
-"""bytes. The size at which a new file is begun; on real nodes 100 MB (``log_file_max_size``)."""
+"""The size at which a new file is begun, in bytes; on real nodes 100 MB (``log_file_max_size``)."""
 
 
 class CniLogs:

@@ -45,25 +45,26 @@ class FelixFaults:
     forgetful: dict[str, bool] = field(default_factory=dict)
     """Felix notices a change that was made while it was down only when the object changes again."""
     applying: Seam[Keys] = field(default_factory=Seam)
-    """The policies that apply to an endpoint; ``about``: its uid."""
+    """Passes the keys of the policies that apply to an endpoint; its argument ``about`` is the
+    endpoint's uid."""
     policies: Seam[Tiers] = field(default_factory=Seam)
-    """The policies of an endpoint, by tier."""
+    """Passes the policies of an endpoint, by tier."""
     set_members: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The members of a set; ``about``: its name."""
+    """Passes the members of a set; its argument ``about`` is the set's name."""
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The endpoints that keep their present program (without a fault, none). ``about``: all
-    endpoints that were programmed."""
+    """Passes the endpoints that keep their present program (without a fault, none). Its argument
+    ``about`` is all endpoints that were programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """The endpoints that lose their connections; ``about``: the endpoints that are programmed now,
-    and those that were programmed before."""
+    """Passes the endpoints that lose their connections. Its arguments ``about`` are the endpoints
+    that are programmed now, and those that were programmed before."""
     acls: Seam[Mapping[str, tuple[Entry, ...]]] = field(default_factory=Seam)
-    """Windows: endpoints' ACL lists as HNS shows them."""
+    """On Windows: passes the ACL lists of endpoints as HNS shows them."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
     """Called when this Felix starts (True) or has ended."""
     routes: Seam[NodeRoutes] = field(default_factory=Seam)
-    """The routes of the node."""
+    """Passes the routes of the node."""
     tunnels: Seam[Tunnel] = field(default_factory=Seam)
-    """The tunnel of the node."""
+    """Passes the tunnel of the node."""
     hostless: dict[str, bool] = field(default_factory=dict)
     """Windows: lists have no entry that admits the node itself."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(
@@ -74,7 +75,7 @@ class FelixFaults:
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
-    """s. The delays of policy; the longest delay counts."""
+    """The delays of policy, in seconds; the longest delay counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delay begins or ends; waiting policy is applied at once when no delay is left."""
 

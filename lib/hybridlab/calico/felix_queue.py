@@ -16,13 +16,13 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
 
 GATHER_SECONDS = 0.002
-"""s. The time for which changes are gathered before they are programmed together."""
+"""Seconds for which changes are gathered before they are programmed together."""
 RETRY_SECONDS = 5.0
-"""s. The pause after the data plane refused a transaction; Felix itself waits as long on
+"""The pause, in seconds, after the data plane refused a transaction; Felix itself waits as long on
 Windows."""
 SETUP_PATIENCE_SECONDS = 0.5
-"""s. The longest time for which the start of a new Linux pod waits for its policy. Unless policy is
-delayed on purpose, no node needs this long."""
+"""The longest time, in seconds, for which the start of a new Linux pod waits for its policy. Unless
+policy is delayed on purpose, no node needs this long."""
 
 
 class PolicyQueue:

@@ -16,7 +16,7 @@ from hybridlab.networks.ipam.block import Attribute, Block
 from hybridlab.networks.ipam.ipam import IPAM
 
 BATCH_SECONDS = 0.002
-"""s. The time for which changes are collected before they are written."""
+"""Seconds for which changes are collected before they are written."""
 
 
 def block_name(cidr: ipaddress.IPv4Network) -> str:

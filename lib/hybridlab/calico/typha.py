@@ -87,7 +87,7 @@ class Typha:
         self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
         self.updates: Seam[Updates] = Seam()
-        """The update that results from an event; ``about``: the resource."""
+        """Passes the update that results from an event; its argument ``about`` is the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
         """Map the name of each FelixConfiguration to its spec."""

@@ -19,7 +19,7 @@ from hybridlab.kernel import libnftables
 PACKAGES = ("libnftables1", "libnftnl11", "libmnl0", "libjansson4", "libxtables12")
 """The packages of Debian and Ubuntu that contain the libraries; a bare system has none of them."""
 WITHIN = 300.0
-"""s. The time limit of each program; apt-get's package lists are 10 to 30 MB."""
+"""The time limit, in seconds, of each program; apt-get's package lists are 10 to 30 MB."""
 
 
 def run() -> int:

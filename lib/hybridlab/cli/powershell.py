@@ -17,7 +17,8 @@ from hybridlab.kernel import namespaces
 from hybridlab.runtime.model import PowerShell
 
 _WITHIN = 60.0
-"""s. The time limit for PowerShell's start; even a cold start on a busy machine takes much less."""
+"""The time limit, in seconds, for PowerShell's start; even a cold start on a busy machine takes
+much less."""
 _ASKED = (
     "$PSHOME; [System.Runtime.InteropServices.RuntimeEnvironment]::GetRuntimeDirectory(); "
     "'' + $PSVersionTable.PSVersion"

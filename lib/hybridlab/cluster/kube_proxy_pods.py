@@ -31,7 +31,8 @@ from hybridlab.windows.kube_proxy import (
 APP = "kube-proxy-windows"
 CONTAINER = "kube-proxy"
 ASKS_EVERY = 0.1
-"""s. The interval at which start.ps1 checks whether the network exists; on real nodes 1 s."""
+"""The interval, in seconds, at which start.ps1 checks whether the network exists; on real nodes 1
+s."""
 FIRST_PROCESS = 6000
 
 

@@ -50,8 +50,8 @@ from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
-"""s. The time to wait for labd's end after a failure: the failure may be a consequence of that end,
-and be noticed before it."""
+"""Seconds to wait for labd's end after a failure: the failure may be a consequence of that end, and
+be noticed before it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,8 @@ class HostAnswers:
         self._hosts = hosts
         self._calico = calico
         self.answers: Seam[object] = Seam()
-        """The answer of a Windows host; ``about``: the node and the question."""
+        """Passes the answer of a Windows host; its arguments ``about`` are the node and the
+        question."""
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:

@@ -26,7 +26,7 @@ START_ERROR = 128
 """The exit code of a container whose process never started."""
 
 LEAST_GRACE = 2.0
-"""s. The least time that a container has to end after its preStop hook
+"""The minimum time, in seconds, that a container has to end after its preStop hook
 (minimumGracePeriodInSeconds of the kubelet)."""
 
 KILLED = 137
@@ -34,7 +34,7 @@ KILLED = 137
 
 
 STALL_LOOKS = 0.1
-"""s. The interval at which a delayed pull checks whether the fault still delays it."""
+"""The interval, in seconds, at which a delayed pull checks whether the fault still delays it."""
 
 
 class BackOff:

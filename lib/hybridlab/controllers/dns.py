@@ -18,7 +18,7 @@ from hybridlab.controllers.work import Work
 from hybridlab.dataplane.model import Zone
 
 SETTLE = 0.004
-"""s. How long changes are gathered before the zone is replaced."""
+"""Seconds for which changes are gathered before the zone is replaced."""
 
 
 class ZoneWriter(Protocol):

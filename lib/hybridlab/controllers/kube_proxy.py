@@ -22,7 +22,7 @@ from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.profiles.machines import Machine
 
 SETTLE = 0.004
-"""s. How long changes are gathered before nodes are programmed, since many pods become ready
+"""Seconds for which changes are gathered before nodes are programmed, since many pods become ready
 together."""
 
 
@@ -30,7 +30,7 @@ STICKY_SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows: Windows Server 2022)."""
 
 Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
-"""Map (namespace, service, port name) to backends, each with its node."""
+"""Maps (namespace, service, port name) to backends, each with its node."""
 
 
 class ServiceWriter(Protocol):

@@ -43,7 +43,7 @@ class NodeContext:
     images: set[str] = field(default_factory=set)
     """Images that were pulled."""
     exits: dict[str, asyncio.Future[ContainerExit]] = field(default_factory=dict)
-    """Map each container's id to a future that is set when its main process ends."""
+    """Maps each container's id to a future that is set when its main process ends."""
 
     def event(
         self,

@@ -25,7 +25,7 @@ from hybridlab.runtime.stalls import KubeletStalls
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
-"""s. The interval at which a kubelet renews its lease."""
+"""The interval, in seconds, at which a kubelet renews its lease."""
 
 WINDOWS_NAMES = {
     17763: "Windows Server 2019 Datacenter",
@@ -37,14 +37,15 @@ WINDOWS_NAMES = {
     25398: "Windows Server Datacenter",
     26100: "Windows Server 2025 Datacenter",
 }
-"""Map each build to the ProductName in the registry, which a Windows kubelet reports as osImage."""
+"""Maps each build to the ProductName in the registry, which a Windows kubelet reports as
+osImage."""
 
 LINUX_IMAGE = "Ubuntu 24.04.3 LTS"
 LINUX_KERNEL = "6.8.0-87-generic"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SILENT = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 LOOK_SECONDS = 0.25
-"""s. The interval of checks for silent kubelets; the real controller checks every 5 s."""
+"""The interval, in seconds, of checks for silent kubelets; the real controller checks every 5 s."""
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 PRESSURES = (
@@ -192,8 +193,8 @@ class Nodes:
         self._cached = caches.of("nodes")
         self._stalls = stalls
         self._silent: dict[str, float] = {}
-        """Map each node to the time when its kubelet was first found silent, on the loop's clock.
-        """
+        """Maps each node to the time when its kubelet was first found silent, on the loop's
+        clock."""
         self._unknown: set[str] = set()
         """Nodes that are marked Unknown."""
         self._machines = machines

@@ -42,7 +42,7 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """Map each rendered object to the part that the operator controls, as the API returned it
+        """Maps each rendered object to the part that the operator controls, as the API returned it
         with all defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 

@@ -13,9 +13,9 @@ from hybridlab.controllers.times import timestamp
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 20.0
-"""s. The interval at which pods are checked, as in kube-controller-manager."""
+"""The interval, in seconds, at which pods are checked, as in kube-controller-manager."""
 QUARANTINE_SECONDS = 40.0
-"""s. How long a node must be missing before its pods are removed."""
+"""Seconds for which a node must be missing before its pods are removed."""
 
 
 class PodGarbage:

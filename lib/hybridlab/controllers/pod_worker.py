@@ -26,7 +26,7 @@ from hybridlab.runtime.contract import RuntimeRefused
 logger = logging.getLogger(__name__)
 
 STATUS_RETRY = 0.05
-"""s. The pause before a refused status write is tried again."""
+"""The pause, in seconds, before a refused status write is tried again."""
 
 
 class PodWorker:

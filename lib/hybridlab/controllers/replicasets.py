@@ -19,7 +19,7 @@ from hybridlab.controllers.work import Controller, Work, write_status
 RESOURCE = "replicasets.apps"
 COMPONENT = "replicaset-controller"
 DELAY = 0.003
-"""s. How long changes of pods are gathered before their ReplicaSet is checked once."""
+"""Seconds for which changes of pods are gathered before their ReplicaSet is checked once."""
 
 
 class ReplicaSets(Controller):

@@ -29,7 +29,7 @@ class TaintEviction(Controller):
         self._nodes = caches.of("nodes")
         self._pods = caches.of("pods")
         self._seen: dict[tuple[str, str, str], float] = {}
-        """Map (node, key, value) of a taint to the Unix time at which it began."""
+        """Maps (node, key, value) of a taint to the Unix time at which it began."""
         self.work = Work("taint eviction", self._sync)
         self._nodes.subscribe(self._on_node)
         self._pods.subscribe(self._on_pod)

@@ -36,7 +36,7 @@ class Volume:
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
-    """Map each relative path to its content."""
+    """The content of each file, by relative path."""
     key: str = ""
     """The key of a volume that containers write to: an emptyDir or a claim."""
     absent: bool = False

@@ -14,10 +14,10 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_RETRY = 0.02
-"""s. The pause before the first retry; it doubles with every failure. It is short, since outdated
-reads are corrected within milliseconds."""
+"""The pause, in seconds, before the first retry; it doubles with every failure. It is short, since
+outdated reads are corrected within milliseconds."""
 LAST_RETRY = 10.0
-"""s. The longest pause before a retry."""
+"""The longest pause, in seconds, before a retry."""
 
 
 class Work(Generic[Key]):

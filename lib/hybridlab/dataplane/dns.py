@@ -21,7 +21,7 @@ from hybridlab.dataplane.model import Zone
 
 PORT = 53
 TTL = 30
-"""s. The TTL in the Corefile that kubeadm installs."""
+"""The TTL in the Corefile that kubeadm installs, in seconds."""
 _LONGEST_CHAIN = 8
 """The maximum number of CNAMEs in one answer (CoreDNS, plugin/backend_lookup.go)."""
 _UDP_LIMIT = 512

@@ -29,8 +29,8 @@ _AT_ONCE = 200
 """The number of segments that are sent before the answers are read: they fit into the socket's
 buffer."""
 _ANSWER_SECONDS = 0.1
-"""s. How long to wait for answers. A pod's kernel answers within microseconds, unless its socket is
-in use or the machine is busy."""
+"""Seconds to wait for answers. A pod's kernel answers within microseconds, unless its socket is in
+use or the machine is busy."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ DENY = "goto deny"
 _NEVER = None
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _COMMENT_MAX = 120
-"""bytes. The longest comment; the kernel stores 128 with the terminator and a header."""
+"""The longest comment, in bytes; the kernel stores 128 with the terminator and a header."""
 
 
 @dataclass

@@ -114,7 +114,7 @@ class ReservedNotReserved(Fault):
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """Map the ``k8s-app`` label of the pod to the container in which Felix runs."""
 LOOK_EVERY = 0.3
-"""s. The interval of checks for a container that runs again."""
+"""The interval, in seconds, of checks for a container that runs again."""
 
 
 @TYPES.fault("felix-crash-loops", "policy", NODE_OR_ALL)

@@ -29,8 +29,8 @@ class Gate(Generic[T]):
         ``programmed`` table.
         """
         self.seam: Seam[T] = Seam()
-        """The seam. ``about``: the place, and the table that was served at this place before, or
-        None."""
+        """Passes the table that is served at a place. Its arguments ``about`` are the place, and
+        the table that was served there before, or None."""
         self.written: dict[str, T] = {}
         self.served: dict[str, T] = {}
         self._serve = serve

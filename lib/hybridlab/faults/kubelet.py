@@ -13,7 +13,7 @@ from hybridlab.runtime.stalls import Stall
 TYPES = Types()
 
 LOOK = 0.25
-"""s. The interval of checks whether a pod has started."""
+"""The interval, in seconds, of checks whether a pod has started."""
 WORDS: Mapping[Stall, str] = {
     "pods": "ignores new pods",
     "pulls": "begins to pull images and never finishes",

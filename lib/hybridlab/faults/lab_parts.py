@@ -31,7 +31,8 @@ class LabParts:
     """The gate of Services; None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """The answers of Windows hosts; ``about``: the node and the question."""
+    """Passes the answers of Windows hosts; its arguments ``about`` are the node and the
+    question."""
 
     def nodes(self, given: str) -> list[str]:
         """Return the named node, or all nodes for ``all``. Raise BadFault."""

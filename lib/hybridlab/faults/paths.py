@@ -76,7 +76,7 @@ WAYS = ("in", "out", "both", "within", "own")
     ),
 )
 def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Matching packets that pods of a node, or the node itself, send or receive are lost."""
+    """Matching packets to or from a node's pods, or to or from the node itself, are lost."""
     match = expression("match", parameters["match"])
     way = parameters["way"]
     devices = _devices(lab)

@@ -38,7 +38,7 @@ class NoResetRecovery(Fault):
         self._lab = lab
         self._identity = identity
         self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
-        """s. The duration; 0: for good."""
+        """The duration, in seconds; 0: for good."""
         self._felixes = {
             node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])
         }

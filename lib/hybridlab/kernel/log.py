@@ -14,7 +14,7 @@ from hybridlab.kernel import open_files
 TIMES = 10
 """How often a message is written in full; further repetitions are only counted."""
 SIZE = 8 << 20
-"""bytes. The most that a process writes; a lab has two processes that log."""
+"""The maximum number of bytes that a process writes; a lab has two processes that log."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 

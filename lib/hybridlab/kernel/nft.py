@@ -19,8 +19,8 @@ from hybridlab.kernel.libnftables import LIBRARY, NftMissing, load
 _OUTPUT_STATELESS = 1 << 2
 _NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
-"""bytes. The requested size of the send buffer. Without privileges in the first user namespace, the
-kernel grants at most net.core.wmem_max."""
+"""The requested size of the send buffer, in bytes. Without privileges in the first user namespace,
+the kernel grants at most net.core.wmem_max."""
 
 
 FD_SETSIZE = 1_024

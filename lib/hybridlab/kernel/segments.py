@@ -22,7 +22,7 @@ _TCP = 6
 _SO_ATTACH_FILTER = 26
 _RECEIVE_BUFFER = 1 << 20
 _LONGEST_BARE = 120
-"""bytes. The longest TCP segment without data: both headers with all possible options."""
+"""The longest TCP segment without data, in bytes: both headers with all possible options."""
 
 _NOTHING = ((0x06, 0, 0, 0),)
 _BARE_INCOMING_TCP = (

@@ -21,7 +21,7 @@ _PACKET_OUTGOING = 4
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_STXCSUM = 0x17
 _LARGEST = 65536
-"""bytes. The largest frame."""
+"""The largest frame, in bytes."""
 
 
 def finish_frames(interface: str, *, finish: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data plane's program on Linux for an endpoint's policies: all rules in their order.
+"""Renders an endpoint's policies as the rules that the Linux data plane applies, in order.
 
 A rule becomes one or more matches: port numbers and port names are alternatives, which a single
 match cannot express. The Windows form of the same policies is in ``policy_sets``.

@@ -21,7 +21,7 @@ from hybridlab.runtime.applets.refusals import heard_late
 async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> object:
     wanted = arguments[0] if arguments and len(arguments) == 1 else None
     if name != "gethostaddresses" or not wanted or not isinstance(wanted, str):
-        raise NotEmulated(f"[Net.Dns]::{name} of this value")
+        raise NotEmulated(f"[Net.Dns]::{name}: only GetHostAddresses with one non-empty string")
     try:
         return [ip_address(text) for text in await shell.process.net.resolve(wanted, timeout=15.0)]
     except dns.NameNotFound:

@@ -3,6 +3,6 @@
 files that are recorded here.
 
 PowerShell itself is not emulated far enough to run them. The lab reads the mounted file's protocol
-line and SHA-256, compares them with ``recorded.json``, and behaves as the document describes; for
-any other file it prints ``not emulated``.
+line and SHA-256, compares them with ``recorded.json``, and behaves as docs/probe-protocol.md
+describes; for any other file it prints ``not emulated``.
 """

@@ -23,8 +23,8 @@ OPEN_LIMIT = 4000
 BEGINS = 20
 """The maximum number of attempts that are started between two checks of the sockets."""
 TOGETHER = 0.002
-"""s. Results of attempts that end within this time share a line: one cycle of the program's loop
-takes about as long."""
+"""Results of attempts that end within this many seconds share a line: one cycle of the program's
+loop takes about as long."""
 BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 

@@ -26,9 +26,9 @@ from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
 
 BODY_LIMIT = 65536
-"""bytes. The part of a body that a result contains."""
+"""The number of bytes of a body that a result contains."""
 KEEP_LIMIT = 4 * BODY_LIMIT
-"""bytes. The part of an HTTP answer that is stored, headers included; further bytes are only
+"""The number of bytes of an HTTP answer that are stored, headers included; further bytes are only
 counted."""
 IP_MTU_DISCOVER = 10
 IP_PMTUDISC_DO = 2
@@ -37,9 +37,10 @@ refuse packets that are too large."""
 PATIENCE = 10
 """An attempt that makes progress ends after this many times its give-up time."""
 SECOND_LOOK = 0.03
-"""s. An answer counts as missing only if it is also missing this long after the first check."""
+"""An answer counts as missing only if it is also missing this many seconds after the first
+check."""
 TOGETHER = 0.01
-"""s. Second checks are made at multiples of this time, so that many results share a line."""
+"""Second checks are made at multiples of this many seconds, so that many results share a line."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]

@@ -16,7 +16,7 @@ from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
 
 LONG_BODY = 16 << 20
-"""bytes. A longer body is not echoed."""
+"""A body of more bytes is not echoed."""
 LONG_DATAGRAM = 512
 SHORT_ANSWER = b"?"
 """The answer to a datagram that begins with this text contains only the identity line."""

@@ -20,12 +20,12 @@ from hybridlab.runtime.applets.refusals import heard_late
 GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
 KEPT = 200
 LINE_LIMIT = 4096
-"""bytes. A longer line does not belong to the protocol."""
+"""A line of more bytes does not belong to the protocol."""
 STRANGERS = 512
 """The maximum number of accepted connections that have sent nothing yet; beyond it, the oldest
 connection is reset."""
 TICK = 0.01
-"""s. The interval of checks for interruptions of streams."""
+"""The interval, in seconds, of checks for interruptions of streams."""
 
 Clock = Callable[[], float]
 """Returns the milliseconds since the agent started."""

@@ -80,9 +80,10 @@ class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
 
 
 class WindowsHosts(Protocol):
-    """The requests of labd to the machines on which containers run, by the names of their nodes.
+    """labd's requests to machines, each addressed by the name of the machine's node.
 
-    Windows machines answer HostProcess containers, Linux machines answer ``birdcl``.
+    A Windows machine answers requests that come from its HostProcess containers. A Linux machine
+    answers requests of ``birdcl``.
     """
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer: ...

@@ -15,7 +15,7 @@ rotation."""
 MAX_BYTES = 2 << 20
 """The maximum number of bytes per container."""
 MAX_LINE = 16 << 10
-"""bytes. Longer lines are split here, as containerd's CRI log writer does."""
+"""Lines of more bytes are split here, as containerd's CRI log writer does."""
 
 
 class LogBuffer:

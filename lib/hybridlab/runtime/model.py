@@ -144,8 +144,8 @@ class ProbeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class HostAnswer:
-    """A Windows host's answer to a HostProcess container, or the reason why it cannot answer the
-    request."""
+    """A machine's answer to a request from one of its containers, or the reason why the machine
+    cannot answer."""
 
     answer: object = None
     kind: str = ""

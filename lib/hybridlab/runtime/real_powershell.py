@@ -26,10 +26,10 @@ from hybridlab.runtime.programs import ProgramHost, ProgramHosts
 from hybridlab.runtime.rootfs import DOTNET, POWERSHELL
 
 START_BOUND = 20.0
-"""s. The maximum time of a start, which ends with the program's first line."""
+"""The maximum duration of a start, in seconds, which ends with the program's first line."""
 _TRIAL_BOUND = 40.0
-"""s. The maximum time of the trial: a program that prints a line takes 1 s on idle cores, and 10 s
-at a load average of 10 per core."""
+"""The maximum duration of the trial, in seconds: a program that prints a line takes 1 s on idle
+cores, and 10 s at a load average of 10 per core."""
 _OPTIONS = ("-NoLogo", "-NoProfile", "-NonInteractive")
 _ENVIRONMENT = {
     "PATH": "/usr/bin",

@@ -54,9 +54,9 @@ class RuntimeService:
         windows: Windows | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
-        """Set up the service. ``on_exit`` is called for every container that ends; ``host_of``
-        returns a container's machine by its node's name, for HostProcess containers and for all
-        containers on Linux."""
+        """Set up the service. ``on_exit`` is called for every container that ends. ``host_of`` maps
+        a node's name to its host; it is called for HostProcess containers and for every container
+        on a Linux node."""
         self._sandboxes = sandboxes
         self._on_exit = on_exit
         self._settings = dict(applet_settings or {})

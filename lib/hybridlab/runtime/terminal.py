@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pseudo-terminal between a command and the descriptors of ``exec -t``: echo, line ends and
+"""A pseudo-terminal between a command and the descriptors of ``exec -t``: echo, line endings and
 Ctrl-C.
 
 The command does not get the window's size: the API server ignores exec's resize messages.

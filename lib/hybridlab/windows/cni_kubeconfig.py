@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 LIFE = 24 * 3600
-"""s. The lifetime of a token that calico-node requests (node/pkg/cni/token_watch.go)."""
+"""The lifetime, in seconds, of a token that calico-node requests (node/pkg/cni/token_watch.go)."""
 
 
 def text(asked: float) -> str:

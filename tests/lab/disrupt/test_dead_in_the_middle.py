@@ -201,7 +201,7 @@ def test_a_budget_that_forbids_the_drain_is_named_and_nothing_is_touched(harness
         before = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")
         with pytest.raises(
             MissingCapability,
-            match=r"may not be evicted: .*disruption budget keep needs 1 healthy pods",
+            match=r"eviction of pod .* was refused: .*disruption budget keep needs 1 healthy pods",
         ):
             procedure.refuse_budgets(NODE)
         after = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")

@@ -31,19 +31,19 @@ from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
 
 TICK = 0.001
-"""s. An attempt that is due within this time is made now."""
+"""An attempt that is due within this many seconds is made now."""
 LOOK = 0.1
-"""s. The interval between two checks whether delayed attempts have been sent, or missing answers
-have arrived."""
+"""The interval, in seconds, between two checks whether delayed attempts have been sent, or missing
+answers have arrived."""
 WATCH_EVERY = 1.0
-"""s. The time between a source's attempts while every remaining denial is decided and only watched;
-the source's cadence, if that is longer. A denial that ends stays ended, so the next attempt shows
+"""Seconds between a source's attempts while every remaining denial is decided and only watched; the
+source's cadence, if that is longer. A denial that ends stays ended, so the next attempt shows
 it."""
 PATIENT = 1.0
-"""s. The longest wait for an answer before the loop reads the clock again."""
+"""The longest wait, in seconds, for an answer before the loop reads the clock again."""
 LOOK_AFTER = 10.0
-"""s. The interval between two checks whether the ends of wrong paths are lost. The checks are rare,
-since a node's death is known after 40 s at the earliest (kube-controller-manager's
+"""The interval, in seconds, between two checks whether the ends of wrong paths are lost. The checks
+are rare, since a node's death is known after 40 s at the earliest (kube-controller-manager's
 --node-monitor-grace-period), and each check takes some requests. The first check is made within the
 time limit: a cause such as a foreign policy may be gone later."""
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
@@ -118,12 +118,13 @@ class _Round:
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
-        """s. No time limit ends before this moment, since time limits are only extended."""
+        """The time, in seconds, before which no time limit ends, since time limits are only
+        extended."""
         self._lost = lost
         self._looks = min(LOOK_AFTER, self._earliest / 2)
         self._looked = 0.0
-        """s. When ``lost``, which finds paths with lost ends, is called next (``_looks``), and when
-        its last call ended (``_looked``)."""
+        """``_looks`` is the time of the next call of ``lost``, which finds paths with lost ends;
+        ``_looked`` is the end of its last call. Both are in seconds."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {
@@ -147,10 +148,11 @@ class _Round:
         self._broke = False
         """An attempt broke since the last check for broken controls."""
         self._given: float | None = None
-        """s. The time that was added to all time limits because the machine was late; None: not yet
+        """Seconds that were added to all time limits because the machine was late; None: not yet
         requested."""
         self._denials_done: float | None = None if any_closed else 0.0
-        """s. The time when every closed path was decided; None: not all are decided yet."""
+        """The time when every closed path was decided, in seconds; None: not all are decided
+        yet."""
 
     @property
     def _now(self) -> float:

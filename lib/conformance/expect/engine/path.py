@@ -35,14 +35,14 @@ class Rule:
     """The least time between the beginnings of the first and the last attempt of an agreed denial.
     """
     hold: float
-    """s. How long a denial must last after its attempts agree."""
+    """Seconds for which a denial must last after its attempts agree."""
     near: float
-    """s. A control counts for an attempt only if both began within this time of each other."""
+    """A control counts for an attempt only if both began within this many seconds of each other."""
     within: float
     """The longest time from the expectation's beginning to the beginning of the row's first
     attempt."""
     watch: float = 0.0
-    """How long a denial is watched for a leak, from the end of the row that decided it."""
+    """Seconds for which a denial is watched for a leak, from the end of the row that decided it."""
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
@@ -73,15 +73,15 @@ class Try:
     """An attempt of a path: when it was requested, and its observation once it is answered."""
 
     asked: float
-    """s. The time of the request on the suite's clock, counted from the expectation's beginning."""
+    """The time of the request on the suite's clock, in seconds from the expectation's beginning."""
     observation: Observation | None = None
     at: float = 0.0
-    """s. The estimated time at which the agent began the attempt, from the same beginning as
-    ``asked``. Until the attempt is answered, this is the value of ``asked``."""
+    """The estimated time at which the agent began the attempt, in seconds from the same beginning
+    as ``asked``. Until the attempt is answered, this is the value of ``asked``."""
     error: float = 0.0
-    """s. The possible error of ``at``."""
+    """The possible error of ``at``, in seconds."""
     came: float = 0.0
-    """s. The time at which its answer arrived, from the same beginning as ``asked``."""
+    """The time at which the answer arrived, in seconds from the same beginning as ``asked``."""
 
     def __post_init__(self) -> None:
         self.at = self.asked
@@ -107,21 +107,21 @@ class Path:
     """The path is no control. It is tried only while the last attempts at closed paths are awaited.
     """
     given: float = 0.0
-    """s. The time that was added to its time limit because the machine was late."""
+    """Seconds that were added to its time limit because the machine was late."""
     error: Exception | None = None
     """The error that broke an attempt; the path is then left undecided."""
     ended: Why | None = None
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Map each clock to the moments on it at which successful attempts began, in order."""
+    """Maps each clock to the moments on it at which successful attempts began, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
     """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
-    """s. The time of the first attempt that connected, from the same beginning as
+    """The time of the first attempt that connected, in seconds from the same beginning as
     :attr:`Try.asked`."""
     _lost: float = -float("inf")
-    """s. The time of the last attempt that was lost, or reached another pod; from the same
+    """The time of the last attempt that was lost or reached another pod, in seconds from the same
     beginning as :attr:`Try.asked`."""
 
     def ask(self, asked: float) -> Try:
@@ -236,8 +236,8 @@ class Path:
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Return whether an attempt of this path connected that began close to ``attempt``, an
-        attempt of another path."""
+        """Return whether this path has an attempt that connected and began within ``near`` seconds
+        of ``attempt``, which belongs to another path."""
         assert attempt.observation is not None
         moments = self._connected.get(attempt.observation.clock)
         if moments is not None and attempt.observation.began is not None:

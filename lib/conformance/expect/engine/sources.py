@@ -16,15 +16,15 @@ from conformance.expect.engine.decide import (
 from conformance.expect.engine.path import Path
 
 MARGIN = 0.1
-"""s. The attempt that may complete a row begins this much later: agents begin attempts some
+"""The attempt that may complete a row begins this many seconds later: agents begin attempts some
 milliseconds after the request, and not always equally fast. At most half of the cadence."""
 SOON = 0.1
-"""s. The longest first pause after a change, even if older attempts still wait. Most changes take
-effect in milliseconds, but an attempt that left before waits one or three seconds until its SYN is
-sent again."""
+"""The longest first pause, in seconds, after a change, even if older attempts still wait. Most
+changes take effect in milliseconds, but an attempt that left before waits one or three seconds
+until its SYN is sent again."""
 BEHIND = 1.0
-"""s. A source with more than :data:`FEW` unanswered attempts is not asked again, but at most for
-this long. If attempts begin faster than pods answer, they pile up until each answer is late and
+"""A source with more than :data:`FEW` unanswered attempts makes no new attempts, for at most this
+many seconds. If attempts begin faster than pods answer, they pile up until each answer is late and
 healthy paths look closed. An attempt without an answer after this time counts as lost."""
 FEW = 3
 """The number of attempts of a source that may be unanswered: some packets are always under way, and
@@ -38,19 +38,19 @@ class Source:
     uid: str
     cadence: float
     agree_every: float | None
-    """s. The pause between attempts while all of them agree and the agent answers in time. None:
-    the cadence, since a path should be closed."""
+    """The pause, in seconds, between attempts while all of them agree and the agent answers in
+    time. None: the cadence, since a path should be closed."""
     next_pause: float | None
-    """s. The next pause while a change of policy has not taken effect for the source yet; None:
-    there is no change."""
+    """The next pause, in seconds, while a change of policy has not taken effect for the source yet;
+    None: there is no change."""
     paths: list[PathState] = field(default_factory=list)
     due: float = 0.0
     pause: float | None = None
-    """s. The pause after the source's newest attempts, while a change of policy has not taken
-    effect for it yet; at most a cadence."""
+    """The pause, in seconds, after the source's newest attempts, while a change of policy has not
+    taken effect for it yet; at most a cadence."""
     late: float = 0.0
-    """s. How late its agent's answers are. The value is halved in each round, but is at least the
-    delay of that round's slowest answer."""
+    """Seconds by which its agent's answers are late. The value is halved in each round, but is at
+    least the delay of that round's slowest answer."""
     held_until: float = 0.0
     """The time before which the source is not asked again, since its agent hangs or is behind."""
     sooner: float | None = None

@@ -42,7 +42,7 @@ class DnsAnswers:
     pods: tuple[Observation, ...]
     """The answers of the DNS pods at their own addresses."""
     slow: float
-    """s.  An answer that takes longer is slow."""
+    """An answer that takes more seconds than this is slow."""
     share: bool
     """Some attempts of the same query got an answer, and other attempts got no answer."""
 

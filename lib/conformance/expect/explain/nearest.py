@@ -21,8 +21,8 @@ SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
 UDP_ALONE = ", over UDP, although TCP to the same address and port connects"
 TRIES = 2
-"""How often a backend is probed at its own address: more than once, since a lost packet is no
-closed path."""
+"""The number of times that a backend is probed at its own address: more than one, since a single
+lost packet does not show that the path is closed."""
 
 
 @dataclass(frozen=True)

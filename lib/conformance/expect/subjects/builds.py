@@ -15,7 +15,7 @@ HOST_PROCESS = ("operator", "manifest")
 """Ways of installation that run Calico in HostProcess containers on Windows. After a manual
 installation, Calico runs as services."""
 FLOORS = {"operator": "3.27"}
-"""Map each way of installation to the first Calico version that has this way for Windows."""
+"""Maps each way of installation to the first Calico version that has this way for Windows."""
 FLOOR = "3.12"
 """The first Calico version for the other ways."""
 

@@ -4,7 +4,8 @@ same path.
 
 The attempt gives the verdict. The command's exit code and output must agree with it: a command that
 connects where attempts do not is a violation, since nothing else could have printed the answer. Any
-other disagreement is a fault of the tools: ProbeBroken. Each pair of pods is decided on its own.
+other disagreement is a fault of the tools and raises ProbeBroken. Each pair of pods is decided on
+its own.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ COMPARE_SUFFIXES = (
     " (dns of CNI's file)"
 )
 REQUEST_TIMEOUT = 5.0
-"""s.  ``-TimeoutSec 5`` of the demo's command."""
+"""The time limit of the demo's command in seconds (``-TimeoutSec 5``)."""
 
 
 class Ended(Protocol):

@@ -37,7 +37,7 @@ calico#10437)."""
 
 
 ROUNDS = 3
-"""How often in a row streams may be lost because of earlier changes."""
+"""The number of times in a row that streams may be lost because of earlier changes."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ AGREE = 2
 """The number of connections which show that a path was open: a single connection may have begun
 before the denial."""
 NAP = 0.05
-"""s. The longest wait for an answer before checking whether the work is over."""
+"""The longest wait, in seconds, for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
 """A client (uid) and a protocol. Protocols count separately, since a client whose UDP attempts
@@ -200,7 +200,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Map each ticket to the path and the second in which the path was tried."""
+    """Maps each ticket to the path and the second in which the path was tried."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:

@@ -28,9 +28,9 @@ class FelixRuns:
     changed: Callable[[str], bool]
     """Returns whether this run has restarted Felix on a node, or may have."""
     within: float
-    """s. The time for which Felix may be absent."""
+    """Seconds for which Felix may be absent."""
     every: float
-    """s. The pause between two checks."""
+    """The pause, in seconds, between two checks."""
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:

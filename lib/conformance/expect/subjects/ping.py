@@ -49,11 +49,11 @@ SILENCE = (1,)
 """The numbers of requests of the first ping and of later pings: REPLY if a reply is expected,
 SILENCE if no reply is expected. A ping waits for all its replies."""
 REPLY_WITHIN = 1.0
-"""s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the
-Internet."""
+"""The time limit for a reply, in seconds (``-w 1000`` and ``-W 1``): replies take milliseconds, and
+a tenth of a second over the Internet."""
 TAKES = ECHOES * (REPLY_WITHIN + 1)
-"""s. The longest time of a ping: for each request, a wait for the reply and a pause of one second.
-"""
+"""The longest duration of a ping, in seconds: for each request, a wait for the reply and a pause of
+one second."""
 REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from {address}:"}
 """The line that reports a reply, by operating system."""
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}

@@ -35,7 +35,7 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """Map nodes to the number of pods that they can still take. For nodes that are left out, the
+    """Maps nodes to the number of pods that they can still take. For nodes that are left out, the
     number is not known."""
 
     def may_leave_traces(

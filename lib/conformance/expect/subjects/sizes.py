@@ -41,10 +41,10 @@ LARGEST = 9216
 """The MTU is searched from SMALLEST, the size in bytes that every IPv4 host must accept (RFC 1122),
 to LARGEST, the size of jumbo frames."""
 AT_ONCE = 16
-"""How many sizes a batch tries; with this number, four batches find the exact size."""
+"""The number of sizes that a batch tries; with this number, four batches find the exact size."""
 SEARCHES = 3
-"""How often a path is searched for a hole; a server is unlikely to be absent so many times by
-chance."""
+"""The number of times that a path is searched for a hole; a server is unlikely to be absent so many
+times by chance."""
 OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds; Calico subtracts them from the node's MTU if no MTU is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
@@ -69,7 +69,7 @@ class Carried:
     observations: tuple[Observation, ...]
     """All attempts with one byte more than ``mtu``."""
     seconds: float
-    """How long the attempts took."""
+    """Seconds that the attempts took."""
 
 
 @dataclass

@@ -31,7 +31,7 @@ AGREE = 2
 """The number of answers in a row that show a result: a single connection may have begun before the
 denial began."""
 NOTICEABLE = 15.0
-"""s.  Shorter silences are not reported."""
+"""Silences of fewer seconds are not reported."""
 Way = Literal["in", "out", "allowed", "free", "dns", "service"]
 """The kinds of watched paths. Policies close paths into (``in``) and out of (``out``) a node's
 watched pod, and allow other paths into it (``allowed``). No policy concerns paths between pods that
@@ -39,7 +39,7 @@ no policy selects (``free``), to the cluster's DNS (``dns``) and to a Service (`
 BESIDE = ("dns", "service")
 """The kinds of paths that show nothing about policy: gaps in their answers are recorded."""
 GAP = 1.0
-"""s. Shorter gaps in the answers of DNS and of Services are not recorded."""
+"""Gaps of fewer seconds in the answers of DNS and of Services are not recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Watched:
     due: float = 0.0
     """The time at which the path is tried next."""
     silent: float = 0.0
-    """s. The longest time between two answers."""
+    """The longest time between two answers, in seconds."""
 
     @property
     def ends(self) -> list[Workload]:
@@ -166,7 +166,7 @@ class Kept:
     foreign: tuple[Edit, ...] = ()
     """The changes of policies by other owners."""
     unwatched: dict[str, str] = field(default_factory=dict)
-    """Map a node to the reason why no path, or no further path, could be tried there."""
+    """Maps a node to the reason why no path, or no further path, could be tried there."""
     error: str = ""
     """The reason why the watch ended early; empty if it did not."""
 

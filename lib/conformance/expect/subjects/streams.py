@@ -38,7 +38,7 @@ class StreamExpect:
     marks: list[Mark] = field(default_factory=list)
     """Actions and observations of the suite, for the time line."""
     _given: float = 0.0
-    """s. Additional time for a new connection, because the machine was late."""
+    """Additional seconds for a new connection, because the machine was late."""
     _waits_since: float = 0.0
     """When the wait for a new connection began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)

@@ -40,7 +40,7 @@ class WindowsNodes:
     )
     """Returns the ``--source-vip`` of a node's kube-proxy, which it reads from the node."""
     undecided: dict[str, str] = field(default_factory=dict)
-    """Map each node whose use of direct server return is not known to the reason."""
+    """Maps each node whose use of direct server return is not known to the reason."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s. The part of the seconds in ``GRACE`` that is reserved for the report, after everything is
+"""The part of the seconds in ``GRACE`` that is reserved for the report, after everything is
 restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
@@ -138,7 +138,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Map each group, and each option with its argument, to the help. An option without an argument is
+"""Maps each group, and each option with its argument, to the help. An option without an argument is
 a flag."""
 EXAMPLES = {
     "-n auto": "everything, on a lab of its own",

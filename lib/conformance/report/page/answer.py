@@ -142,7 +142,7 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     words = (
         f"Qualified: {names}"
         if plain["run"]["evidence"] == "field"
-        else f"Would qualify: {names}; a lab qualifies nothing"
+        else f"Would qualify: {names}; results from a lab qualify no release"
     )
     waived = plain.get("waived") or {}
     if excepted := any(gate["waived"] for gate in gates):

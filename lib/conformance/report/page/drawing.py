@@ -14,7 +14,7 @@ right, and the height of a row."""
 TICKS = 5
 """The maximum number of steps of an axis."""
 SHORT = 0.05
-"""s. Shorter recoveries are counted but have no bars."""
+"""Recoveries of fewer seconds are counted but have no bars."""
 FIGURES = (
     ("first_correct", "first as expected"),
     ("stable", "as expected for good"),

@@ -12,7 +12,7 @@ from hybridlab.api.kinds.strategy import fill
 _VOLUME_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _PROBES = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
 NOT_READY_SECONDS = 300
-"""s. How long a pod stays on a node that is gone or not ready (DefaultTolerationSeconds)."""
+"""Seconds for which a pod stays on a node that is gone or not ready (DefaultTolerationSeconds)."""
 
 
 def default_pod_spec(spec: Obj) -> None:

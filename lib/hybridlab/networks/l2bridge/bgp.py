@@ -25,7 +25,7 @@ PROGRAMS: Mapping[OS, Mapping[str, str]] = {
 """Map the programs that a node needs to speak BGP to their containers; empty: the host's own
 program, which always runs."""
 GRACE = 120.0
-"""s. The time for which BIRD keeps the routes of a peer that restarts (graceful restart time,
+"""Seconds for which BIRD keeps the routes of a peer that restarts (graceful restart time,
 bird.cfg.template)."""
 DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")

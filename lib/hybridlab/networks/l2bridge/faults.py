@@ -20,7 +20,7 @@ from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s. The maximum wait for routes, which are set in milliseconds."""
+"""The maximum wait, in seconds, for routes, which are set in milliseconds."""
 
 
 class BgpEntries(Entries):

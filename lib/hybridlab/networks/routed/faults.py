@@ -13,7 +13,7 @@ from hybridlab.networks.routed.missing import Missing
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s. The maximum wait for routes, which are set in milliseconds."""
+"""The maximum wait, in seconds, for routes, which are set in milliseconds."""
 
 
 class RouteEntries(Entries):

@@ -53,7 +53,7 @@ SMALLEST_VNI = 4096
 NODE_PORTS_OF_THE_HOST = (17763, 1432)
 """The first build whose host reaches NodePorts on its own address (KB4571748)."""
 OVERHEAD = int(assumed.value("overhead"))
-"""bytes. The overhead of each packet."""
+"""The overhead of each packet, in bytes."""
 EXTERNAL_VSID = 9999
 OVERLAY = "Overlay"
 """The type, by HNS' name."""

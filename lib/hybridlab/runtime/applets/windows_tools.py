@@ -22,7 +22,7 @@ _STDOUT = r"\s*1?>\s*nul"
 
 
 async def crlf(process: Process, *lines: str) -> None:
-    """Write lines to standard output with Windows' line ends."""
+    """Write lines to standard output with Windows' line endings."""
     await process.stdout.write("".join(f"{line}\r\n" for line in lines).encode())
 
 

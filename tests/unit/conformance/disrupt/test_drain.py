@@ -245,7 +245,8 @@ def test_a_server_that_refuses_to_the_end_breaks_the_environment(
 ) -> None:
     cluster.refuse["web"] = [refused(500) for _ in range(1000)]
     with pytest.raises(
-        EnvironmentBroken, match=r"node w1 was not drained within .* default/web may not be evicted"
+        EnvironmentBroken,
+        match=r"node w1 was not drained within .* the eviction of pod default/web was refused",
     ):
         drain(cluster, patience, clock).drain("w1")
 
@@ -274,7 +275,7 @@ def test_a_budget_is_named_before_anything_is_changed(
     cluster.refuse["web-2"] = [
         ApiRefused(429, "TooManyRequests", message, "POST eviction", {"details": details})
     ]
-    words = r"node w1 cannot be drained: pod default/web-2 may not be evicted: .*disruption budget web needs 2 healthy"
+    words = r"node w1 cannot be drained: the eviction of pod default/web-2 was refused: .*disruption budget web needs 2 healthy"
     with pytest.raises(MissingCapability, match=words):
         drain(cluster, patience, clock).refuse_budgets("w1")
     assert cluster.log == []
@@ -283,7 +284,8 @@ def test_a_budget_is_named_before_anything_is_changed(
 def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.refuse["web"] = [refused(429) for _ in range(100)]
     with pytest.raises(
-        EnvironmentBroken, match=r"default/web may not be evicted: the disruption budget web"
+        EnvironmentBroken,
+        match=r"eviction of pod default/web was refused: the disruption budget web",
     ):
         drain(cluster, patience, clock).drain("w1")
 

@@ -194,4 +194,4 @@ def test_a_look_that_finds_no_calico_leaves_its_node_out_of_what_follows() -> No
     alone = cluster(win=Fact(None, "not known")).learnt("felix", "win", BARE)
     test = PlannedTest(test="t", parts=(ClaimPart(claim="CONN-1"),), needs=Needs(windows=1))
     told = prospect_of(test, catalog(), alone, Settings()).reason
-    assert "this cluster has 0; node win has no Calico: nothing asks for it" in told
+    assert "but this cluster has none; node win has no Calico: nothing asks for it" in told

@@ -144,13 +144,16 @@ BROKEN = {
         ([status("calico", **FINE), status("ippools", **FINE)], "all 2 available"),
         (
             [status("calico", **FINE), status("calico-windows", **BROKEN)],
-            "calico-windows Degraded: ResourceReadError no IPAM",
+            "calico-windows is degraded: ResourceReadError no IPAM",
         ),
         (
             [status("calico", Available={"status": "False"}, Progressing={"status": "True"})],
-            "calico Progressing",
+            "calico is progressing",
         ),
-        ([status("calico"), status("apiserver")], "apiserver not Available; calico not Available"),
+        (
+            [status("calico"), status("apiserver")],
+            "apiserver is not available; calico is not available",
+        ),
     ],
 )
 def test_the_operator_s_components_are_told_by_what_is_wrong_with_them(

@@ -104,7 +104,7 @@ def test_the_outcome_is_the_status_and_the_ready_pods() -> None:
     assert set(values(reads().outcome()).values()) == {"Available", "all ready"}
     degraded = [status("calico-windows", Degraded="True", Available="False")]
     found = values(reads(status=degraded, daemons=[daemons("felix", ready=1)]).outcome())
-    assert list(found.values()) == ["calico-windows Degraded: m", "1 of 2 ready"]
+    assert list(found.values()) == ["calico-windows is degraded: m", "1 of 2 ready"]
 
 
 def test_the_shape_follows_mode_and_plugin() -> None:
@@ -152,7 +152,7 @@ def test_pods_are_all_ready_only_where_some_are_wanted(status: Obj, count: str) 
             [status("calico-windows", Available="True"), status("calico", Degraded="True")],
             "Available",
         ),
-        ([status("calico-windows", Progressing="True")], "calico-windows Progressing"),
+        ([status("calico-windows", Progressing="True")], "calico-windows is progressing"),
     ],
 )
 def test_the_status_of_windows_alone_counts(statuses: list[Obj], reported: str) -> None:

@@ -159,9 +159,9 @@ def the_same_run(plain: Plain) -> None:
     ("change", "said"),
     [
         (another_uid, "the clusters differ"),
-        (another_version, "calico version: "),
+        (another_version, "Calico version is "),
         (another_version_on_a_node, "Calico on node "),
-        (another_catalog, "was judged by another catalog (000000000000; here "),
+        (another_catalog, "was judged by another catalog (000000000000; this suite has "),
         (another_revision, "node windows-"),
         (no_facts, "does not name its cluster"),
         (the_same_run, "run run1 is named twice"),

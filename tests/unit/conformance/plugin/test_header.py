@@ -110,9 +110,9 @@ def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() ->
 
 
 def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None:
-    told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
+    told = Fact("calico-windows is degraded: ResourceReadError", "TigeraStatus")
     assert (
-        "TigeraStatus: calico-windows Degraded"
+        "TigeraStatus: calico-windows is degraded"
         in facts_lines(replace(facts(), tigera_status=told))[2]
     )
     assert len(facts_lines(facts())) == 2

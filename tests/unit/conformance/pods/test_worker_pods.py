@@ -250,8 +250,8 @@ def test_a_pod_that_was_ready_for_a_moment_and_crashes_has_not_started() -> None
     with pytest.raises(EnvironmentBroken) as caught:
         pods.start("linux-server", because="x")
     assert str(caught.value) == (
-        "pod demo/linux-server-2-abc (linux, node l2) restarted 1 time: server: Error (1), "
-        "after it was ready"
+        "pod demo/linux-server-2-abc (linux, node l2) restarted 1 time: server: "
+        "Error (exit code 1), after it was ready"
     )
     assert [(seen.target, seen.verdict) for seen in kept] == [("l2", ClaimVerdict.INCONCLUSIVE)]
 

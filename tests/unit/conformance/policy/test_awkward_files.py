@@ -80,6 +80,7 @@ def test_a_kustomization_in_a_folder_is_refused_with_what_to_do(
     file.write_text(text)
     assert main(["policy", str(tmp_path)]) == 4
     assert capsys.readouterr().err == (
-        f"ERROR: manifest {file}: a document is no Kubernetes object: "
+        f"ERROR: manifest {file}: a document is not a Kubernetes object, which needs "
+        "apiVersion, kind and metadata: "
         "render it first, with `kubectl kustomize`\n"
     )

@@ -235,7 +235,10 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
     ("manifest", "said"),
     [
         ("a: [", "manifest {file}:2: "),
-        ("kind: Pod", "manifest {file}: a document is no Kubernetes object"),
+        (
+            "kind: Pod",
+            "manifest {file}: a document is not a Kubernetes object, which needs apiVersion, kind",
+        ),
         (
             calico("selector: a = 'b'"),
             "NetworkPolicy shop/x selector: selector \"a = 'b'\" cannot be read: an operator",

@@ -65,7 +65,7 @@ def kubernetes(ingress: str) -> str:
 
 MIXED = "networks of IPv4 and of IPv6"
 SIDE = "services except as the source of ingress"
-BESIDE = "services beside selectors"
+BESIDE = "services together with a selector or nets"
 HTTP = "http except in Allow rules"
 SERVICE = "services: {name: s, namespace: a}"
 GET = "http: {methods: [GET]}"
@@ -90,7 +90,7 @@ GET = "http: {methods: [GET]}"
         (allow(f"destination: {{{SERVICE}, nets: [10.0.0.0/8]}}", "egress"), BESIDE),
         (
             allow(f"protocol: TCP, destination: {{{SERVICE}, ports: [80]}}", "egress"),
-            "ports beside services",
+            "ports together with services",
         ),
         (allow("destination: {services: {namespace: a}}", "egress"), "services without a name"),
         (allow("destination: {services: {}}", "egress"), "services without a name"),

@@ -23,7 +23,7 @@ from tests.unit.conformance.probe.broken_execs import cut_when_asked
             {"status": {"phase": "Running", "containerStatuses": [
                 {"name": "agent", "restartCount": 2,
                  "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}},
-            "restarted 2 times: agent: OOMKilled (137)",
+            "restarted 2 times: agent: OOMKilled (exit code 137)",
         ),
     ],
 )  # fmt: skip

@@ -123,7 +123,9 @@ def test_a_report_that_cannot_be_continued_is_refused_in_one_line(
 def test_the_catalogs_of_a_report_and_of_the_suite_are_named_by_their_first_twelve_digits() -> None:
     theirs, ours = "0123456789abcdef", "fedcba9876543210"
     plain = dict(report([]).plain) | IDENTIFIED | {"suite": {"catalog": theirs}}
-    with pytest.raises(UsageProblem, match=r"\(0123456789ab; here fedcba987654\); use the suite"):
+    with pytest.raises(
+        UsageProblem, match=r"\(0123456789ab; this suite has fedcba987654\); use the suite"
+    ):
         to_run_again(parse(plain, "r"), ours)
 
 
@@ -145,44 +147,47 @@ def a_component(version: str, container: str = "felix", digest: str = "") -> Com
         pytest.param(
             {"uid": "u2", "calico": "v3.30.0"},
             {},
-            ["the clusters differ: UID of kube-system is u1 here, u2 there"],
+            ["the clusters differ: the UID of kube-system is u1 now, u2 in the report"],
             id="another cluster",
         ),
         pytest.param(
             {"uid": "u2"},
             {"uid": ""},
-            ["the clusters differ: UID of kube-system is unknown here, u2 there"],
+            ["the clusters differ: the UID of kube-system is unknown now, u2 in the report"],
             id="an unknown cluster",
         ),
         pytest.param(
             {"calico": "v3.30.0", "revision": 1},
             {},
             [
-                "calico version: v3.31.2 here, v3.30.0 there",
-                "node w1: 20348.2762 here, 20348.1 there",
+                "Calico version is v3.31.2 now, v3.30.0 in the report",
+                "node w1: Windows build 20348.2762 now, Windows build 20348.1 in the report",
             ],
             id="an update",
         ),
         pytest.param(
             {},
             {"node": "w2"},
-            ["node w1: no such Windows node here, 20348.2762 there"],
+            ["node w1: no such Windows node now, Windows build 20348.2762 in the report"],
             id="another node",
         ),
         pytest.param(
             {"components": [a_component("v1"), a_component("v1", "old")]},
             {"components": [a_component("v2"), a_component("v1", "new")]},
             [
-                "calico-node felix: v2 here, v1 there",
-                "calico-node new: v1 here, nothing there",
-                "calico-node old: nothing here, v1 there",
+                "calico-node, container felix: v2 now, v1 in the report",
+                "calico-node, container new: v1 now, not running in the report",
+                "calico-node, container old: not running now, v1 in the report",
             ],
             id="other components",
         ),
         pytest.param(
             {"components": [a_component("v1", digest="sha256:0123456789abcd")]},
             {"components": [a_component("v1", digest="sha256:fedcba98765432")]},
-            ["calico-node felix: v1 sha256:fedcba987654 here, v1 sha256:0123456789ab there"],
+            [
+                "calico-node, container felix: v1 sha256:fedcba987654 now, "
+                "v1 sha256:0123456789ab in the report"
+            ],
             id="a tag that was moved",
         ),
     ],

@@ -190,7 +190,7 @@ def test_a_lab_never_qualifies_anything() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], evidence="lab"))
     assert (
         results[0].headline
-        == "two on Windows 20348 (mode vxlan): would qualify; a lab qualifies nothing"
+        == "two on Windows 20348 (mode vxlan): would qualify; results from a lab qualify no release"
     )
     assert results[0].word == "would qualify", (
         "what a report keeps is not to be taken for a qualification"

@@ -29,7 +29,7 @@ BLOCK_BEFORE = "192.168.171.64/26"
 that no packet is sent to it."""
 
 PATIENCE = 10.0
-"""s. The maximum wait for Felix, which programs its routes in milliseconds."""
+"""The maximum wait, in seconds, for Felix, which programs its routes in milliseconds."""
 
 
 class _OfFelix(Entries):
