@@ -123,7 +123,8 @@ class FelixMeant:
 
 
 LOOKED_FOR = (
-    f"a pod of {WINDOWS}, a DaemonSet that selects the node, .spec.calicoNetwork.windowsDataplane "
-    "HNS of Installation default, and Calico's annotations and blocks of the node"
+    f"(1) a pod of {WINDOWS} on the node, (2) a DaemonSet of Calico that selects the node, "
+    "(3) windowsDataplane HNS in Installation default, (4) annotations and IPAM blocks of Calico for "
+    "the node"
 )
 """The signs that Felix should run on a Windows node."""

@@ -21,8 +21,8 @@ from conformance.model.facts import Facts, NodeFacts
 
 OPENSHIFT = (
     "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, which listen on port 80 and "
-    "use the node's network, and the suite ships no bindings for them; "
-    "pods that do not start prove nothing about Calico"
+    "use the node's network, and the suite ships no role bindings that would allow these pods. "
+    "Pods that do not start prove nothing about Calico"
 )
 
 
@@ -77,8 +77,8 @@ def _no_felix(nodes: Sequence[NodeFacts]) -> str:
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     return (
-        f"no Windows node is meant to run Calico, so there is nothing to judge ({text}); the run "
-        f"looked for {LOOKED_FOR}; if Calico runs there as a service nevertheless, name its "
+        f"no Windows node is meant to run Calico, so there is nothing to judge. Reason: {text}. "
+        f"The run looked for {LOOKED_FOR}. If Calico runs as a service on Windows nodes, name its "
         "version: --windows-calico-version VERSION"
     )
 

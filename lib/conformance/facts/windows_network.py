@@ -227,7 +227,7 @@ class WindowsNetwork:
             for kind in ("DaemonSet", "Installation default")
             if kind in self._reading.why
         ]
-        text = f"neither a DaemonSet nor an annotation of node {node.name} names it"
+        text = f"neither a DaemonSet nor an annotation of node {node.name} shows its network"
         if self._found.windows:
-            text = f"neither {described(self._found.windows)} nor an annotation of node {node.name} names it"
-        return ", ".join([*dict.fromkeys(unread), text])
+            text = f"neither {described(self._found.windows)} nor an annotation of node {node.name} shows its network"
+        return ", and ".join([*dict.fromkeys(unread), text])

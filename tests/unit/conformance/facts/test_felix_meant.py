@@ -142,8 +142,8 @@ def test_where_no_node_has_calico_all_are_refused_at_once_and_take_no_pods(
         preflight(kube, found, rights=(), unusable=placement.unusable)
     (reason,) = caught.value.reasons
     assert reason.startswith(
-        "no Windows node is meant to run Calico, so there is nothing to judge (a, b: nothing asks "
-        "for it); the run looked for "
+        "no Windows node is meant to run Calico, so there is nothing to judge. Reason: a, b: "
+        "nothing asks for it. The run looked for "
     )
     assert placement.coverage("windows") == ()
 

@@ -28,29 +28,29 @@ HEAD = """\
 # What the suite finds out about platforms
 For users of a platform that nobody has run the suite on yet.
 Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
-by `python -m tests.unit.conformance.facts.platforms.document`. A test compares every fact, and, for claims that are not
-about every cluster, whether they apply.
+by `python -m tests.unit.conformance.facts.platforms.document`. A test compares every fact. For claims that do not apply to
+every cluster, it also compares whether they apply.
 
 Detection was run on objects that follow the platforms' manifests, charts and programs, **not on these platforms**. The
-objects were written for this suite from the sources that each section names. They have only fields that detection reads.
-Calico's operator objects are rendered from the Installation as the operator renders them. Names of nodes, labels and
-versions are examples. `unknown` means that the API does not show the value. Claims that depend on an unknown value read it
-on the Windows nodes from a HostProcess pod, and are NOT_RUN with that reason where such a pod is not possible. CNI and
-IPAM are those of the Windows nodes; settings of Linux nodes say nothing about them.
+objects were written for this suite from the sources that each section names. They have only the fields that detection
+reads. Objects that Calico's operator makes are rendered from the Installation as the operator renders them. Names of
+nodes, labels and versions are examples. `unknown` means that the API does not show the value. Claims that depend on an
+unknown value read it on the Windows nodes from a HostProcess pod. Where no such pod is possible, these claims are
+NOT_RUN, with that reason. The columns CNI and IPAM describe the Windows nodes; settings of Linux nodes do not count.
 
-Below each title is what a run does on such a cluster; a test compares this with the run's decision.
-`python -m tests.unit.conformance.facts.platforms.sources` fetches each source by git and compares
-its sha256.
+The sentence below each title says what a run does on such a cluster; a test compares it with the run's decision.
+`python -m tests.unit.conformance.facts.platforms.sources` fetches each source with git and compares its sha256.
 """
 NOTES = {
-    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, in the version of the "
-    "node's image; the API does not show which. Only reading the node itself does. Calico's v3 API is not served unless "
-    "somebody applies an `APIServer`. Azure's Installation is not published; this one has the operator's form.",
-    "eks-vpc-cni": "kube-proxy is a Windows service. The nodes' addresses bound the pods: "
+    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`. Their version is that of the "
+    "node's image; the API does not show it, only reading the node does. Calico's v3 API is not served unless "
+    "somebody applies an `APIServer`. Azure's Installation is not published; the Installation used here has the form "
+    "that the operator expects.",
+    "eks-vpc-cni": "kube-proxy is a Windows service. A node's addresses limit the number of its Windows pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
     "rke2": "Calico and kube-proxy on Windows are processes of the rke2 agent; the chart leaves Calico's API server "
     "out (`apiServer.enabled: false`).",
-    "calico-enterprise": "Claims are judged by the Calico version that Enterprise is built on; what is on the nodes is "
+    "calico-enterprise": "Claims are judged by the Calico version on which Enterprise is built; the nodes' images have "
     "Enterprise's own version.",
 }
 MEANT = {True: "meant", False: "not meant", None: "not known"}
@@ -81,7 +81,7 @@ def outcome_line(found: dict[str, Any]) -> str:
     unknown = [name for name, word in found["felix"].items() if word == "not known"]
     out = f"; left out: {', '.join(found['left_out'])}" if "left_out" in found else ""
     look = (
-        f"; whether Calico runs on {', '.join(unknown)} is read on the node itself"
+        f"; the run reads on the node itself whether Calico runs on {', '.join(unknown)}"
         if unknown
         else ""
     )

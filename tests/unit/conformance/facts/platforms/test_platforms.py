@@ -64,7 +64,7 @@ def test_a_cluster_without_calico_on_windows_is_refused_with_what_was_looked_for
         with served(cluster, tmp_path) as kube:
             said = document.outcome(detect(kube), kube)["says"]
         assert said.startswith(
-            "no Windows node is meant to run Calico, so there is nothing to judge ("
+            "no Windows node is meant to run Calico, so there is nothing to judge. "
         ), cluster.name
         assert f"looked for {LOOKED_FOR}" in said
     assert len(bare) > 5
