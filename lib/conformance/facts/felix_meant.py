@@ -124,7 +124,7 @@ class FelixMeant:
 
 LOOKED_FOR = (
     f"(1) a pod of {WINDOWS} on the node, (2) a DaemonSet of Calico that selects the node, "
-    "(3) windowsDataplane HNS in Installation default, (4) annotations and IPAM blocks of Calico for "
-    "the node"
+    "(3) windowsDataplane HNS in Installation default, (4) annotations and IPAM blocks of Calico "
+    "for the node"
 )
 """The signs that Felix should run on a Windows node."""

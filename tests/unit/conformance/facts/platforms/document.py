@@ -42,15 +42,21 @@ The sentence below each title says what a run does on such a cluster; a test com
 `python -m tests.unit.conformance.facts.platforms.sources` fetches each source with git and compares its sha256.
 """
 NOTES = {
-    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`. Their version is that of the "
-    "node's image; the API does not show it, only reading the node does. Calico's v3 API is not served unless "
-    "somebody applies an `APIServer`. Azure's Installation is not published; the Installation used here has the form "
+    "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`. Their "
+    "version is that of the "
+    "node's image; the API does not show it, only reading the node does. Calico's v3 API is not "
+    "served unless "
+    "somebody applies an `APIServer`. Azure's Installation is not published; the Installation "
+    "used here has the form "
     "that the operator expects.",
-    "eks-vpc-cni": "kube-proxy is a Windows service. A node's addresses limit the number of its Windows pods: "
+    "eks-vpc-cni": "kube-proxy is a Windows service. A node's addresses limit the number of its "
+    "Windows pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
-    "rke2": "Calico and kube-proxy on Windows are processes of the rke2 agent; the chart leaves Calico's API server "
+    "rke2": "Calico and kube-proxy on Windows are processes of the rke2 agent; the chart leaves "
+    "Calico's API server "
     "out (`apiServer.enabled: false`).",
-    "calico-enterprise": "Claims are judged by the Calico version on which Enterprise is built; the nodes' images have "
+    "calico-enterprise": "Claims are judged by the Calico version on which Enterprise is built; "
+    "the nodes' images have "
     "Enterprise's own version.",
 }
 MEANT = {True: "meant", False: "not meant", None: "not known"}
