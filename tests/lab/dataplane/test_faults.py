@@ -114,7 +114,7 @@ def test_two_faults_are_healed_one_by_one(lab: Lab) -> None:
 
 
 def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab: Lab) -> None:
-    with pytest.raises(DataplaneError, match="no chain f_nowhere; there are f_raw"):
+    with pytest.raises(DataplaneError, match="no chain f_nowhere; the chains are f_raw"):
         lab.run(lab.plane.set_fault_rules("l1", "bad", [("f_nowhere", "drop")]))
     with pytest.raises(DataplaneError, match="in: add rule ip fault f_fwd tcp dport nonsense drop"):
         lab.run(
@@ -123,7 +123,7 @@ def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab: Lab) -> None:
             )
         )
     assert lab.run(lab.plane.fault_rules("l1")) == {}
-    with pytest.raises(DataplaneError, match="no node nowhere; there are l1, l2, w1, w2"):
+    with pytest.raises(DataplaneError, match="there is no node nowhere; nodes: l1, l2, w1, w2"):
         lab.run(lab.plane.set_fault_rules("nowhere", "bad", []))
 
 

@@ -222,7 +222,8 @@ def test_a_labd_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_unknown_method_is_answered_with_the_known_ones(lab: Lab) -> None:
     with pytest.raises(
-        CallFailed, match=r"there is no method Dataplane\.fly; known are Dataplane\.add_address"
+        CallFailed,
+        match=r"there is no method Dataplane\.fly; the methods are Dataplane\.add_address",
     ):
         lab.run(lab.channel.call("Dataplane.fly"))
 

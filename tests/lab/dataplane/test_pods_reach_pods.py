@@ -130,7 +130,7 @@ def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab: Lab) -> None:
 def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a already exists"):
         lab.run(lab.plane.add_pod(lab.pods["l1a"]))
-    with pytest.raises(DataplaneError, match="no node l9; there are l1, l2, w1, w2"):
+    with pytest.raises(DataplaneError, match="there is no node l9; nodes: l1, l2, w1, w2"):
         lab.run(
             lab.plane.add_pod(
                 PodSpec(id="x", node="l9", name="x", namespace="d", address="192.168.1.9")

@@ -241,7 +241,7 @@ def test_what_is_changed_bears_the_mark_until_it_is_put_back(
         ),
         ({"key": "1"}, "does not carry the mark calico-conformance/change-1"),
         ({"run": "j2"}, "it names run j2"),
-        ({"run": ""}, "an earlier release wrote it"),
+        ({"run": ""}, "an earlier release wrote this entry"),
         ({"before": 4200}, "is marked for another change: the journal entry was altered"),
     ],
     ids=["uid", "key", "run", "format", "value"],

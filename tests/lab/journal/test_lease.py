@@ -144,7 +144,7 @@ def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(
     first = make("first", lock_timings(stale=1, wait=0, poll_every=0.05))
     first.acquire()
     silence(first)
-    with pytest.raises(ClusterUnusable, match=r"^run first of .* did not give it back"):
+    with pytest.raises(ClusterUnusable, match=r"^run first of .* did not release it"):
         make(
             "second", lock_timings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE
         ).acquire()

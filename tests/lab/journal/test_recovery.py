@@ -236,7 +236,7 @@ def test_a_run_whose_predecessor_cannot_be_put_back_wholly_does_not_begin(
     assert (before, severity(kube)) == ("Debug", "Info")
     assert reason == (
         "leftovers of a dead run are not cleared up: not every pod reaches every other pod: one "
-        "(then: pytest --kubeconfig=k --restore)"
+        "(to clear up: pytest --kubeconfig=k --restore)"
     )
     assert (
         kube.find("coordination.k8s.io/v1", "Lease", "run-lock", "calico-conformance-system")

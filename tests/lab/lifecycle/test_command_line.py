@@ -26,7 +26,7 @@ from tests.lab.lab_process import READY_WITHIN, hybridlab, running_lab
         pytest.param(
             ["up", "--profile", "defualt"],
             4,
-            "unknown profile 'defualt': meant default? known are ",
+            "there is no profile 'defualt'. Did you mean default? The profiles are ",
             id="profile",
         ),
         pytest.param(

@@ -106,7 +106,7 @@ def test_a_source_check_stops_pods_where_no_cloud_knows_their_addresses(lab: Cal
 
 def test_a_host_without_its_endpoint_loses_its_pods_way_out(lab: CalicoLab) -> None:
     if lab.calico.windows["windows-2022"].hns.host_endpoint is None:
-        with pytest.raises(BadFault, match="windows-2022 has no endpoint of the host"):
+        with pytest.raises(BadFault, match="windows-2022 has no host endpoint"):
             lab.run(lab.injector.inject("host-endpoint-missing", {"node": "windows-2022"}))
         return
     with lab.fault("host-endpoint-missing", node="windows-2022"):
