@@ -74,11 +74,13 @@ def _refuse(option: Any, choice: Choice) -> None:
         ),
         (
             option.plan,
-            f"{word} and --plan contradict each other: pytest --janitor --dry-run lists what is left",
+            f"{word} and --plan contradict each other: "
+            "pytest --janitor --dry-run lists what is left",
         ),
         (
             option.dry_run and option.restore,
-            "--restore and --dry-run contradict each other: pytest --janitor --dry-run lists the changes",
+            "--restore and --dry-run contradict each other: "
+            "pytest --janitor --dry-run lists the changes",
         ),
     )
     for is_wrong, message in refusals:

@@ -31,11 +31,13 @@ CLUSTER = "--kubeconfig=here"
         ),
         (
             [CLUSTER, "--restore", "--plan", "--dry-run"],
-            "--restore and --plan contradict each other: pytest --janitor --dry-run lists what is left",
+            "--restore and --plan contradict each other: "
+            "pytest --janitor --dry-run lists what is left",
         ),
         (
             [CLUSTER, "--restore", "--dry-run"],
-            "--restore and --dry-run contradict each other: pytest --janitor --dry-run lists the changes",
+            "--restore and --dry-run contradict each other: "
+            "pytest --janitor --dry-run lists the changes",
         ),
         ([CLUSTER, "--janitor", "--dry-run"], "the cluster is opened"),
         ([CLUSTER, "--restore", "--max-minutes=0"], "--max-minutes 0: expected more than 0"),
