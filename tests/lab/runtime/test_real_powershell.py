@@ -353,6 +353,6 @@ def test_a_powershell_that_cannot_start_in_a_pod_is_one_line(tmp_path: Path) -> 
 
     with pytest.raises(
         LabdFailed,
-        match=rf"PowerShell 7.0.0 of {tmp_path} in a pod: exit status 1, it lacks a library",
+        match=rf"PowerShell 7.0.0 \({tmp_path}\) in a pod: exit status 1, it lacks a library",
     ):
         next(iter(labs(broken)))
