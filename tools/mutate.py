@@ -146,10 +146,10 @@ def _unnoticed(tree: ast.Module) -> Iterator[Span]:
 
 
 def _is_of_seconds(node: ast.stmt) -> bool:
-    """Return whether a statement is the description of a constant in seconds: ``s.  For waits``."""
+    """Return whether a statement describes a constant in seconds: ``The wait, in seconds``."""
     match node:
         case ast.Expr(value=ast.Constant(value=str(text))):
-            return re.match(r"s\b", text) is not None
+            return re.search(r"\bseconds\b", text, re.IGNORECASE) is not None
     return False
 
 
@@ -214,9 +214,11 @@ class TookTooLong(Exception):
 
 def environment(checkout: Path) -> dict[str, str]:
     """Return an environment in which processes import from the copy, even if the packages are
-    installed."""
+    installed. They write no bytecode: Python would take it for that of a changed file of the same
+    size that was written in the same second."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    return kept | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
+    path = os.pathsep.join((str(checkout / "lib"), str(checkout)))
+    return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def pytest(checkout: Path, *arguments: str, within: float) -> list[str]:

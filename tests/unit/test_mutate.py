@@ -78,7 +78,7 @@ def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> N
         "@functools.lru_cache(64)",
         "@cache",
         "each = list(zip(a, b, strict=True))",
-        'LATE = 5.0\n"""s.  For waits."""',
+        'LATE = 5.0\n"""The wait, in seconds."""',
         "def f(self, cases, *, want): pass",
         "@dataclass(frozen=True, slots=True)",
     ],

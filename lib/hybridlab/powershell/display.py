@@ -21,7 +21,7 @@ class Display:
     async def show(self, value: object) -> None:
         """Print an object, or nothing for null.
 
-        Raise NotEmulated if it is an unknown installation method PowerShell shows the object.
+        Raise NotEmulated if it is not known how PowerShell shows the object.
         """
         if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
             raise NotEmulated("showing a table")
