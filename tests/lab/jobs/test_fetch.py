@@ -298,6 +298,7 @@ CLAIM = {
 def test_a_claim_keeps_the_results_of_all_pods_and_they_can_be_fetched(
     pod_of: Any, lab: RunningLab, results: bytes, tmp_path: Path
 ) -> None:
+    lab.kubectl("create", "namespace", RUNNER_NAMESPACE, check=False)  # if no other test has
     lab.kubectl("apply", "-f", "-", stdin=json.dumps(CLAIM))
     first = pod_of(1, "--volume=kept")
     first.end(results)
