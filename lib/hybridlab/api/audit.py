@@ -15,8 +15,8 @@ class Entry:
 
     verb: str
     resource: str
-    """``pods``, ``pods/exec``, ``deployments.apps``; for a request that names no resource, the
-    request's path."""
+    """The resource: ``pods``, ``pods/exec``, ``deployments.apps``; for a request that names no
+    resource, the request's path."""
     namespace: str
     name: str
     user: str
@@ -29,7 +29,7 @@ class Audit:
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        """Map (verb, resource, user agent) to the number of requests."""
+        """The number of requests for each (verb, resource, user agent)."""
         self.last: deque[Entry] = deque(maxlen=REMEMBERED)
         self._agents: set[str] = set()
 

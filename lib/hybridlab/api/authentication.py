@@ -41,7 +41,7 @@ class Token:
     user: str
     groups: tuple[str, ...] = ()
     expires_at: float | None = None
-    """Unix time, seconds; None: never."""
+    """The Unix time, in seconds, at which the token expires; None: never."""
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -56,10 +56,10 @@ class Authenticator:
         self._store = store
         self._clock = clock
         self._accounts: dict[str, tuple[str, str, str]] = {}
-        """Map each token of a service account to the account's namespace, name and uid."""
+        """The namespace, name and uid of the service account to which each token belongs."""
         self._users: dict[str, User] = {}
         self._audiences: dict[str, tuple[str, ...]] = {}
-        """Map each issued token to its audiences; tokens of the table are for the API."""
+        """The audiences of each issued token; tokens of the fixed table are for the API."""
 
     def add(self, token: str, meaning: Token) -> None:
         self._tokens[token] = meaning

@@ -31,7 +31,7 @@ class Attributes(NamedTuple):
     verb: str
     group: str = ""
     resource: str = ""
-    """``pods`` or ``pods/exec``."""
+    """The resource: ``pods`` or ``pods/exec``."""
     namespace: str = ""
     name: str = ""
     path: str = ""
@@ -103,8 +103,8 @@ class Authorizer:
             raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
 
     def allows(self, user: User, asked: Attributes) -> str | None:
-        """Return why a request is allowed, empty for system:masters, or None if it is not
-        allowed."""
+        """Return why a request is allowed; return an empty string for system:masters, and None if
+        the request is not allowed."""
         if MASTERS in user.groups:
             return ""  # no role was needed
         return next(

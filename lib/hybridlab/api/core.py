@@ -36,14 +36,15 @@ class Settings:
     service_cidr: str = "10.96.0.0/12"
     node_port_range: str = "30000-32767"
     calico_v3_api: bool = True
-    """projectcalico.org/v3 is served."""
+    """True if projectcalico.org/v3 is served."""
     calico_crd_v1_api: bool = True
-    """crd.projectcalico.org/v1 is served."""
+    """True if crd.projectcalico.org/v1 is served."""
     calico_version: str = "v3.31.2"
     calico_operator: bool = True
-    """operator.tigera.io/v1 is served."""
+    """True if operator.tigera.io/v1 is served."""
     selector_problem: SelectorProblem = lambda text: None
-    """Returns what is wrong with a Calico selector's syntax, or None; by default always None."""
+    """A function that returns what is wrong with a Calico selector's syntax, or None; the default
+    always returns None."""
     tokens: Mapping[str, Token] = field(default_factory=dict)
     """Bearer tokens that are accepted."""
     ca_certificate: str = ""

@@ -124,7 +124,7 @@ class PlainError(ApiError):
 
 
 class NoSuchPage(PlainError):
-    """404: nothing at all is served below this path."""
+    """A 404: nothing is served below this path."""
 
     def __init__(self) -> None:
         super().__init__(404, "404 page not found\n")
@@ -136,7 +136,8 @@ def no_such_resource() -> ApiError:
 
 
 def already_exists(plural: str, group: str, name: str, *, ending: bool = False) -> ApiError:
-    """Return a 409: the object to create exists already (``ending``: and is being deleted)."""
+    """Return a 409: the object to create exists already. ``ending``: the existing object is being
+    deleted."""
     message = f'{qualified(plural, group)} "{name}" already exists'
     if ending:
         message = f"object is being deleted: {message}"
@@ -155,7 +156,7 @@ STALE = (
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """Return a 422: the object as a whole was understood, but these fields of it are wrong."""
+    """Return a 422: the object as a whole was understood, but the given fields are wrong."""
     parts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     shown_kind = f"{kind}.{group}" if group else kind
@@ -207,7 +208,7 @@ def unsupported_media_type() -> ApiError:
 
 
 def unsupported_patch() -> ApiError:
-    """Return a 415: the body's content type is not that of a patch."""
+    """Return a 415: the body's content type is no content type of a patch."""
     return GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
 
 

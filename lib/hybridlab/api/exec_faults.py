@@ -62,7 +62,7 @@ class ExecFault:
     """A fault that is in effect."""
 
     kind: str
-    """One of KINDS."""
+    """The kind of the fault, one of KINDS."""
     scope: Scope = field(default_factory=Scope)
     first: int = 0
     """The fault affects only this many execs; 0: all."""
@@ -74,8 +74,8 @@ class ExecFault:
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (
         "no such program"
     )
-    """For missing-binary, start-times-out and dial-fails: returns the error in the words of real
-    systems, given pod, container and command."""
+    """A function for missing-binary, start-times-out and dial-fails. Given pod, container and
+    command, it returns the error in the words of real systems."""
     caught: set[int] = field(default_factory=set)
     healed: asyncio.Event = field(default_factory=asyncio.Event)
 

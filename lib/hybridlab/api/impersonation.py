@@ -28,8 +28,8 @@ def acting_as(
 ) -> User:
     """Return the user that ``user`` asks to act as; ``user`` if no header requests another.
 
-    Raise ApiError 403 unless RBAC lets ``user`` impersonate every part, 500 for parts without a
-    user.
+    Raise ApiError 403 unless RBAC lets ``user`` impersonate every part, and PlainError 500 if the
+    headers request groups, a uid or extras but no user.
     """
     found: dict[str, list[str]] = {}
     for key, value in headers:
@@ -85,7 +85,7 @@ def _without_user(parts: Iterable[Attributes]) -> str:
 
 
 def _account(user: str) -> tuple[str, str] | None:
-    """Return namespace and name of the ServiceAccount that a user name stands for, or None."""
+    """Return namespace and name of the ServiceAccount to which a user name belongs, or None."""
     namespace, _, name = user.removeprefix(ACCOUNT).partition(":")
     is_account = user.startswith(ACCOUNT) and namespace and name and ":" not in name
     return (namespace, name) if is_account else None

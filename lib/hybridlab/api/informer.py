@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 
 def key_of(obj: Obj) -> Key:
-    """Return namespace (empty if there is none) and name."""
+    """Return an object's namespace (empty if it has none) and its name."""
     meta = obj["metadata"]
     return meta.get("namespace", ""), meta["name"]
 
@@ -83,7 +83,7 @@ class Informer:
             waiting.cancel()
 
     async def wait_for(self, test: Callable[[Informer], bool]) -> None:
-        """Wait, without a time limit, until ``test`` holds for this cache."""
+        """Wait, without a time limit, until ``test`` returns true for this cache."""
         while not test(self):
             waiter = asyncio.get_running_loop().create_future()
             self._changed.add(waiter)
@@ -133,7 +133,8 @@ class Informer:
         await self.stop()
 
     async def run(self) -> None:
-        """List, watch, and list again whenever the watch is too far behind; until cancelled."""
+        """Until cancelled, list and watch the objects, and list them again whenever the watch is
+        too far behind."""
         while True:
             items, since = await self._client.list(
                 self.resource, self._namespace, labels=self._labels, fields=self._fields

@@ -56,18 +56,19 @@ class Interference:
         self._clock = clock
         self.refusals: dict[str, Refusal] = {}
         self.silences: dict[str, Silence] = {}
-        """Map a name to the watches that are silenced at their next event. A silent watch stays
-        silent after the entry is removed, like a forgotten connection."""
+        """The watches that are silenced at their next event, by the name of the fault. A silent
+        watch stays silent after the entry is removed, like a forgotten connection."""
         self.away_until: dict[str, float] = {}
-        """Map the name of each absence of the server to the absence's end, in monotonic seconds."""
+        """The times in monotonic seconds at which faults stop cutting connections, by the name of
+        the fault."""
         self.on_going_away: Callable[[], None] = lambda: None
         """Called when all connections must be cut; the part that holds the connections sets it."""
         self.execs = ExecFaults()
         self.admission: Seam[Obj] = Seam()
-        """Passes each object that is about to be created or replaced, also by components inside the
-        process. Its arguments ``about`` are the plural name of the resource, and the object that
-        will be replaced, or None. A tap (``hybridlab.taps``) may raise an error that refuses the
-        object."""
+        """A seam through which each object passes that is about to be created or replaced, also by
+        components inside the process. Its taps (``hybridlab.taps``) also receive the plural name of
+        the resource, and the object that will be replaced, or None. A tap may raise an error that
+        refuses the object."""
 
     def refuse(
         self,
@@ -79,9 +80,8 @@ class Interference:
         first: int = 0,
         of: str = "",
     ) -> None:
-        """Answer requests with an error for ``seconds``; ``first``: refuse only this number
-        of requests (0: all).
-        """
+        """Answer requests with an error for ``seconds``. ``first``: the number of requests to
+        refuse (0: all)."""
         until = self._clock() + seconds
         self.refusals[name] = Refusal(
             code=code, until=until, namespace=namespace, of=of, left=first or None

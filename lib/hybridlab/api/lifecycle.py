@@ -34,7 +34,7 @@ def timestamp(offset_seconds: int = 0) -> str:
 
 
 def without(items: list[Any], value: object) -> list[Any]:
-    """Return a list without one value."""
+    """Return a copy of ``items`` without ``value``."""
     return [item for item in items if item != value]
 
 
@@ -55,8 +55,8 @@ def _has_content(storage: str, obj: Obj) -> bool:
 
 
 def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
-    """Return an object with ``meta`` in the state after a delete that must wait; None if
-    nothing changes.
+    """Return an object, with ``meta`` as its metadata, in its state after a delete that must wait;
+    return None if the delete changes nothing.
 
     ``grace``: how long the deletion waits, in seconds.
     """

@@ -75,7 +75,7 @@ def _item_step(item: Any, rule: ListRule) -> str:
 
 
 _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
-"""Map a list key that may be left out to its default."""
+"""The defaults of the list keys that may be left out."""
 
 
 def _inner(
@@ -269,7 +269,8 @@ def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]
 
 
 def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
-    """Return a list of the entry without the ``lost`` fields; empty if it owned no other fields."""
+    """Return ``entry`` without the ``lost`` fields, as a list; return an empty list if the entry
+    owned no other fields."""
     kept = owned - lost
     if kept == owned:
         return [entry]

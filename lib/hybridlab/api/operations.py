@@ -84,8 +84,8 @@ class Operations(Reading):
         self._escalation = escalation
         self._random = random.Random()
         self.admission: Seam[Obj] = Seam()
-        """Passes an object that is about to be created. A tap may change it, or raise an error that
-        refuses it."""
+        """A seam through which each object passes that is about to be created. A tap may change the
+        object, or raise an error that refuses it."""
         store.listeners.append(self._committed)
 
     def strategy(self, storage: str) -> Strategy:
@@ -161,7 +161,8 @@ class Operations(Reading):
         return str(meta["name"])
 
     def replace(self, target: Target, body: Any, options: WriteOptions) -> Obj:
-        """Replace an object (or a subresource of it) by a private copy of the new object."""
+        """Replace an object (or a subresource of it) by the new object, of which the caller passes
+        a private copy."""
         resource, namespace, name, _ = target
         obj = self._checks.decode(resource, namespace, body)
         given = obj["metadata"].setdefault("name", name)
@@ -399,7 +400,7 @@ _EMPTY_IS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences", "g
 
 
 class CustomStrategy(Strategy):
-    """Kinds that are defined by CustomResourceDefinitions, and kinds of aggregated servers."""
+    """The rules of kinds of CustomResourceDefinitions and of aggregated servers."""
 
     unconditional_update = False
 
@@ -465,7 +466,7 @@ def _equal_but_for(ignored: Collection[str], obj: Obj, other: Obj) -> bool:
 
 
 def _same(obj: Obj, old: Obj) -> bool:
-    """Return whether a write changed nothing except its own bookkeeping."""
+    """Return whether a write changed only resourceVersion and the times in managedFields."""
     new_meta = obj["metadata"]
     old_meta = old["metadata"]
     return (

@@ -22,8 +22,8 @@ from hybridlab.api.store import Change, Store
 from hybridlab.api.views import Views
 
 _LIST_SNAPSHOTS = 64
-"""The maximum number of lists that clients read page by page at the same time; if there are more,
-the oldest is forgotten (410)."""
+"""The maximum number of lists that clients read page by page at the same time. If there are more,
+the oldest list expires: its next page is answered with 410."""
 
 _EVENT_TYPES: Mapping[str, Literal["ADDED", "MODIFIED", "DELETED"]] = {
     "ADDED": "ADDED",
@@ -44,7 +44,7 @@ class Page:
 
 
 class Reading:
-    """The verbs on every resource that only read."""
+    """The verbs that only read, for every resource."""
 
     def __init__(self, store: Store, catalogue: Catalogue, views: Views) -> None:
         self.store = store

@@ -23,7 +23,7 @@ class User:
 
 @dataclass
 class WriteOptions:
-    """Options of a write, and the warnings that it collects."""
+    """Options of a write, and the warnings that the write collects."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -49,7 +49,7 @@ class DeleteOptions:
 
 
 class Target(NamedTuple):
-    """The subject of a request."""
+    """The resource, namespace, name and subresource to which a request applies."""
 
     resource: Resource
     namespace: str = ""

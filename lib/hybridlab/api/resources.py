@@ -2,11 +2,10 @@
 """Every kind that this API server serves, in one table; kinds of CustomResourceDefinitions are
 added at run time.
 
-Kinds of Kubernetes that no component of the lab would act on are refused, with an error that names
-the kind, so that the lab does not pretend to support them. Most of these kinds are not served
-(``NOT_SERVED``). Kinds that clients list in any case are served as empty lists
-(``emulated=False``). Defaults and checks of a kind are in ``kinds/``; the fields of a kind are in
-``schemas/``.
+The lab refuses kinds of Kubernetes on which no component would act, with an error that names the
+kind. Most of these kinds are not served (``NOT_SERVED``). Kinds that clients list in any case are
+served as empty lists (``emulated=False``). Defaults and checks of a kind are in ``kinds/``; the
+fields of a kind are in ``schemas/``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +37,7 @@ CUSTOM_VERBS: Final = (
 """All verbs, in the order in which discovery lists them for custom resources."""
 CREATE_ONLY: Final = ("create",)
 NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
-"""Namespaces cannot be deleted as a collection."""
+"""The verbs of Namespaces, which cannot be deleted as a collection."""
 
 V3: Final = "projectcalico.org"
 CRD_V1: Final = "crd.projectcalico.org"
@@ -94,7 +93,8 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Return whether writes to the object leave its status unchanged, and vice versa."""
+        """Return whether the status is a subresource: writes to the object leave the status
+        unchanged, and writes to the status leave everything else unchanged."""
         return "status" in self.subresources
 
     @property
@@ -237,8 +237,8 @@ NOT_SERVED: Final[Mapping[str, frozenset[str]]] = {
         "volumeattributesclasses",
     }),
 }  # fmt: skip
-"""Resources that a kube-apiserver v1.34.4 serves by default and the lab does not: map each group
-and version to plurals."""
+"""The plurals of the resources that a kube-apiserver v1.34.4 serves by default and the lab does
+not, by group and version."""
 
 _CALICO: Final = (
     # kind, plural, short names in v3, namespaced, in v3, in crd v1, crd v1 kind and plural when different

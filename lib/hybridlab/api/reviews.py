@@ -92,7 +92,7 @@ class Reviews:
 
 
 def _invalid(cause: Cause) -> ApiError:
-    """Return the refusal of a review, which names no kind on a real server either."""
+    """Return the error that refuses a review. It names no kind, as on a real server."""
     return invalid("", "authorization.k8s.io", "", [cause])
 
 

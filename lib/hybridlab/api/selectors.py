@@ -20,8 +20,8 @@ _BOOLEAN_FIELDS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 """Fields that are false if they are not set."""
 _NO_LABELS: Mapping[str, str] = {}
 _OPERATORS: Mapping[str, str] = {"In": "in", "NotIn": "notin", "Exists": "exists"}
-"""Map the operators of matchExpressions to the names in a parsed selector; DoesNotExist is handled
-elsewhere."""
+"""The names of matchExpressions' operators in a parsed selector. DoesNotExist is handled elsewhere.
+"""
 
 
 def _split(text: str) -> list[str]:
@@ -42,8 +42,8 @@ def _split(text: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def label_selector(text: str) -> LabelTest | None:
-    """Compile a label selector; None if it selects everything. Raise ApiError 400 for a wrong
-    syntax."""
+    """Compile a label selector; return None if it selects everything. Raise ApiError 400 for a
+    wrong syntax."""
     if not text.strip():
         return None
     tests = [requirement.test for requirement in parse(text)]
@@ -53,7 +53,8 @@ def label_selector(text: str) -> LabelTest | None:
 
 
 def object_selector(selector: Mapping[str, Any] | None) -> LabelTest:
-    """Compile a ``metav1.LabelSelector``; None selects nothing and an empty one everything."""
+    """Compile a ``metav1.LabelSelector``: None selects nothing, and an empty selector selects
+    everything."""
     if selector is None:
         return lambda labels: False
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -72,7 +73,8 @@ def object_selector(selector: Mapping[str, Any] | None) -> LabelTest:
 
 
 def field_value(obj: Obj, path: str) -> str:
-    """Return the value at a dotted path as field selectors compare it; absent is the empty string."""
+    """Return the value at a dotted path in the form that field selectors compare; return an empty
+    string for an absent field."""
     if path == "source":  # of Events (ToSelectableFields in pkg/registry/core/event/strategy.go)
         return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
     value: Any = obj
@@ -88,8 +90,8 @@ def field_value(obj: Obj, path: str) -> str:
 
 
 def _unknown_field(path: str, allowed: Collection[str], *, custom: bool) -> str:
-    """Return the error that a kind has no such field; its wording differs for kinds without field
-    selectors of their own."""
+    """Return the error for a field that field selectors of the kind may not use. The wording
+    differs for kinds without field selectors of their own."""
     if custom or len(allowed) > 2:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -109,7 +111,8 @@ def _one_field(part: str, allowed: Collection[str], *, custom: bool) -> tuple[st
 def compile_test(
     labels: str, fields: str, allowed: Collection[str], *, custom: bool = False
 ) -> ObjectTest | None:
-    """Compile both selectors into a single predicate over objects; None if everything is selected.
+    """Compile both selectors into a single predicate over objects; return None if both select
+    everything.
 
     ``allowed`` are the field paths that the kind supports; any other path raises ApiError 400.
     ``custom``: the kind is a custom resource, for which the messages differ.

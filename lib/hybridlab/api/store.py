@@ -3,11 +3,11 @@
 
 Objects are immutable once stored: every change puts a new object in place of the old object, so
 readers share them freely and a watch event costs no copy. A single counter gives every change its
-resourceVersion. Each bucket (per stored kind) keeps a limited log of its last changes: a watcher is
-a position in that log, not a queue, so a slow watcher costs nothing and gets 410 once the log no
+resourceVersion. Each stored kind has a bucket with a limited log of its last changes. A watcher is
+a position in that log, not a queue, so a slow watcher costs nothing. It gets 410 once the log no
 longer contains its position.
 
-The store checks nothing: rules are in ``operations``. It is used from a single event loop.
+The store checks nothing: rules are in ``operations``. The store is used from a single event loop.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 HISTORY = 4096
-"""The least number of changes that a bucket keeps; when it has twice as many, the older half is
-dropped.
+"""The minimum number of changes that a bucket keeps. When a bucket has twice this number, the older
+half is dropped.
 
 This is enough for the updates of 200 pods that start at once; a watcher that is further behind
 lists again.
@@ -67,7 +67,7 @@ class Bucket:
         return [names[name] for name in sorted(names)] if names else []
 
     def in_namespace(self, namespace: str) -> bool:
-        """Return whether the namespace has any object here."""
+        """Return whether the bucket contains an object of this namespace."""
         return bool(self._by_namespace.get(namespace))
 
     def record(self, key: Key, change: Change) -> None:

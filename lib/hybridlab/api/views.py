@@ -2,12 +2,13 @@
 """One store, several API groups: the form of objects in a group that does not store them.
 
 Events are stored as core/v1 and also served as events.k8s.io/v1. Calico's objects are stored as
-projectcalico.org/v3 and also served as crd.projectcalico.org/v1, where a kind has another name and,
-up to Calico v3.31, policies of the default tier have the tier in their name
+projectcalico.org/v3 and also served as crd.projectcalico.org/v1. There, one kind has another name,
+and up to Calico v3.31 policies of the default tier have the tier in their name
 (``default.allow-dns``). Up to v3.31, ``allow-dns`` and ``default.allow-dns`` are the same object.
-v3.29.0 to v3.29.3 return the longer name and find the object by either name; other versions return
-and find the name with which the object was created (``libcalico-go/lib/names/policy.go``,
-``clientv3/globalnetworkpolicy.go``). From v3.32 on these names mean two objects.
+v3.29.0 to v3.29.3 return the longer name and find the object by either name. Other versions return
+the name with which the object was created, and find the object only by this name
+(``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``). From v3.32 on these
+names mean two objects.
 """
 
 from collections.abc import Callable
@@ -42,8 +43,8 @@ class Views:
         """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
         self._given: dict[str, str] = {}
-        """Map the uid of a policy to the name with which it was created in
-        crd.projectcalico.org/v1, if :meth:`shown_name` would otherwise return another name."""
+        """The names with which policies were created in crd.projectcalico.org/v1, by uid, if
+        :meth:`shown_name` would otherwise return another name."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object if nothing differs."""
@@ -71,8 +72,8 @@ class Views:
         return view
 
     def stored(self, resource: Resource, obj: Obj) -> Obj:
-        """Return an object sent to ``resource`` in the form in which it is stored; ``obj`` belongs
-        to the caller."""
+        """Return an object sent to ``resource`` in the form in which it is stored; ``obj`` may be
+        changed in place."""
         if "name" in obj["metadata"]:
             obj["metadata"]["name"] = self._names(resource, obj["metadata"]["name"])[0]
         if not resource.is_view:
@@ -88,8 +89,9 @@ class Views:
         return obj
 
     def keep_name(self, resource: Resource, given: str, meta: Obj) -> None:
-        """Record the name with which a new object was created, if another name would be shown: a
-        CustomResourceDefinition renames nothing."""
+        """Record the name with which a new object was created in crd.projectcalico.org/v1, if
+        :meth:`shown_name` would return another name: a CustomResourceDefinition renames no object.
+        """
         if resource.group == CRD_V1 and self.shown_name(resource, meta) != given:
             self._given[meta["uid"]] = given
 

@@ -29,7 +29,8 @@ def value(name: str) -> Any:
 
 
 def words(name: str) -> tuple[str, str]:
-    """Return the verdict of an assumption about results, and the words after the verdict."""
+    """Return the two parts of an assumption's value: its first word, which is a verdict, and the
+    text after it."""
     verdict, _, detail = str(value(name)).partition(" ")
     return verdict, detail
 

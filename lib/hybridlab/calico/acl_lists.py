@@ -13,7 +13,7 @@ from hybridlab.policy.acls import DEFAULT_DENY, Entry, shown
 from hybridlab.policy.release import numbers
 
 Lists = Mapping[str, tuple[Acl, ...]]
-"""Map each endpoint to its list."""
+"""The ACL lists, by endpoint."""
 
 
 class AclLists:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calico of a lab, put together: objects, IPAM, CNI, Typha and a Felix per node.
 
-The order of calls: ``start()`` once the nodes exist in the data plane and in the API (and the
-namespaces ``calico-system`` and ``tigera-operator`` in the API), then
+The order of calls: first ``start()``, once the nodes exist in the data plane and the API, and the
+namespaces ``calico-system`` and ``tigera-operator`` in the API; then
 ``felix_started``/``felix_stopped`` with the calico-node pods, and finally ``stop()``.
 """
 
@@ -52,10 +52,10 @@ class Installed(Protocol):
     """The name of the CNI configuration on Windows nodes."""
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of Calico's own configuration."""
+        """Return Calico's own configuration objects as (resource, object)."""
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of all objects that the operator writes; an object's status is
+        """Return all objects that the operator writes as (resource, object); an object's status is
         its subresource."""
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
@@ -274,9 +274,8 @@ class Calico:
         return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
-        """Return the source of traffic to a NodePort of a Windows node; None: the node's own
-        address.
-        """
+        """Return the source address that traffic to a NodePort of a Windows node gets; return None
+        for the node's own address."""
         return self._service_source(node, enable_dsr=False)
 
     def _service_source(self, node: str, *, enable_dsr: bool) -> str | None:
@@ -306,8 +305,8 @@ class Calico:
         await asyncio.gather(*writes)
 
     def _claim(self, node: Machine) -> dict[str, str]:
-        """Claim a node's block, and return the node's annotations for it; empty if a Windows node
-        gets no block."""
+        """Claim a node's block, and return the node's annotations for it. Return an empty mapping
+        if a Windows node gets no block."""
         try:
             return self.plane.claim(node, self._at_startup(node))
         except AddressError as error:

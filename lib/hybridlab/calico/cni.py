@@ -80,14 +80,14 @@ class CNI:
         self._annotations = annotations
         self.logs = CniLogs()
         self.refusals: Seam[str] = Seam()
-        """Passes the plugin's message about a pod that it refuses; empty for a pod that it accepts.
-        Its argument ``about`` is the node."""
+        """A seam through which the plugin's message about a refused pod passes; for a pod that the
+        plugin accepts, an empty message passes. Its taps also receive the node."""
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
-        """Map the id of each fault to its wrong search list and the affected nodes."""
+        """The wrong search list of each fault and the nodes that it affects, by the fault's id."""
         self._first_searched: dict[tuple[str, str], str] = {}
-        """Map each fault and node to the namespace's domain of the first pod that the fault
-        affected on the node."""
+        """The namespace's domain of the first pod that a fault affected on a node, by fault and
+        node."""
 
     def address_of(self, pod_uid: str) -> str | None:
         """Return a connected pod's address."""
@@ -224,11 +224,8 @@ class CNI:
         )
 
     def _searches(self, given: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
-        """Return a pod's search domains: on Windows only the domain of its own namespace.
-
-        Source: Kubernetes' page Networking on Windows, on DNS: a single suffix, that of the pod's
-        namespace.
-        """
+        """Return a pod's search domains. On Windows there is only the domain of the pod's
+        namespace. Source: Kubernetes' page Networking on Windows, section on DNS."""
         given = given[:1] if machine.os == "windows" else given
         for fault, (wrong, nodes) in self.wrong_searches.items():
             if not given or machine.name not in nodes:

@@ -87,8 +87,8 @@ class Felix:
 
     @property
     def acls(self) -> Mapping[str, tuple[Entry, ...]]:
-        """Map each pod's uid to the ACL list that HNS last received, as Get-HnsEndpoint shows it;
-        empty on Linux."""
+        """Return the ACL list that HNS last received for each pod's uid, as Get-HnsEndpoint shows
+        it; return an empty mapping on Linux."""
         return self.faults.acls(self._lists.shown()) if self._lists else {}
 
     def start_if_asked(self) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 FelixSettings = Mapping[str, Any]
-"""All fields; a value of the node's own FelixConfiguration replaces the value of FelixConfiguration
-``default``."""
+"""A node's settings, by field; a value in FelixConfiguration ``node.NAME`` replaces the value in
+FelixConfiguration ``default``."""
 EXIT_STATUS = 129
 """The exit status of a Felix that wants to be started again with another configuration."""
 WITHOUT_RESTART = frozenset(
@@ -20,8 +20,8 @@ WITHOUT_RESTART = frozenset(
 
 
 def effective(specs: Mapping[str, Mapping[str, Any]], node: str) -> FelixSettings:
-    """Return the settings of a node's Felix by the FelixConfigurations (name to spec): ``default``,
-    then ``node.NAME``."""
+    """Return the settings of a node's Felix. They come from the FelixConfigurations (name to spec):
+    ``default``, overridden by ``node.NAME``."""
     return {**specs.get("default", {}), **specs.get(f"node.{node}", {})}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The endpoints and IP sets that a node's Felix still has to program, as the graph marks them.
+"""The endpoints and IP sets that a node's Felix still has to program, as the calculation graph
+marks them.
 
 Linux and Windows nodes both use this module.
 """
@@ -19,8 +20,8 @@ class Due:
 
 
 class DueMarks:
-    """The part of a node's policy that the graph marks. ``_on_due`` is called whenever policy may
-    differ from the data plane."""
+    """The interface through which the calculation graph marks changes in a node's policy.
+    ``_on_due`` is called whenever policy may differ from the data plane."""
 
     _due: Due
     _sets: Container[str]

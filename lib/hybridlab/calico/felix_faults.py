@@ -23,7 +23,7 @@ LevelLog = Callable[[str, str], None]
 
 
 class Sets(Protocol):
-    """The graph's sets."""
+    """The IP sets of the calculation graph."""
 
     def has_set(self, name: str) -> bool:
         """Return whether a policy names a set."""
@@ -34,7 +34,11 @@ class Sets(Protocol):
 
 @dataclass
 class FelixFaults:
-    """The faults of a Felix, keyed by the ids of the injected faults."""
+    """The faults of a Felix, keyed by the ids of the injected faults.
+
+    A seam (``hybridlab.taps``) passes a value through the functions ("taps") that faults add; each
+    tap may replace the value. Arguments called ``about`` below are passed to each tap as well.
+    """
 
     node: str
     log: LevelLog

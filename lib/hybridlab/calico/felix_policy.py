@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy of a Linux node's endpoints: the data plane's present state, and its difference from
-the graph.
+the calculation graph.
 
 The difference is computed without awaiting, so it describes one consistent state of the graph.
 ``felix_windows_policy`` does the same for a Windows node.
@@ -46,7 +46,7 @@ class PolicySource(Subscriber, Protocol):
         """Mark that everything must be sent, changed or not."""
 
     def difference(self) -> PolicyDifference | None:
-        """Return the changes to send and count them as sent; None without changes."""
+        """Return the changes to send and count them as sent; return None if there are none."""
 
 
 class NodePolicy(DueMarks):
@@ -81,7 +81,7 @@ class NodePolicy(DueMarks):
         """Do nothing: an endpoint's labels are not part of its program."""
 
     def difference(self) -> PolicyDifference | None:
-        """Return the changes to send and count them as sent; None without changes."""
+        """Return the changes to send and count them as sent; return None if there are none."""
         due = self._due
         self._due = Due()
         programmed = tuple(self._endpoints)

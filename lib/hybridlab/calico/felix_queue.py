@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends Felix' policy to the data plane: changes are gathered for a moment, so that a burst becomes
-one transaction, and then applied after the delay of the profile or of a fault. If the data plane
+"""Sends Felix' policy to the data plane. Changes are gathered for a moment, so that a burst becomes
+one transaction. They are applied after the delay of the profile or of a fault. If the data plane
 refuses a transaction, everything is sent again."""
 
 import asyncio
@@ -40,8 +40,8 @@ class PolicyQueue:
         delay: float,
         host_addresses: Callable[[], Sequence[str]],
     ) -> None:
-        """Set up the queue. ``lists`` is set on a Windows node; ``delay``: the node's own seconds
-        from computing a policy to applying it."""
+        """Set up the queue. ``lists`` is set on a Windows node; ``delay``: the seconds between
+        computing and applying a policy on this node."""
         self._node = node
         self._dataplane = dataplane
         self._lists = lists

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' routes: keeps one node's tunnel and routes equal to those that the plane computes from the
-API and HNS."""
+"""Felix' routes: keeps one node's tunnel and routes equal to those that the cluster's plane
+(``networks.contract.plane``) computes from the API and HNS."""
 
 import asyncio
 

@@ -66,9 +66,9 @@ class WindowsNodePolicy(DueMarks):
         self._host_addresses = host_addresses
         self._builder = AclListBuilder(release, partial(faults.members, graph), ())
         self._active: dict[str, Tiers] = {}
-        """Map each endpoint to its tiers, as they were when its list was last computed."""
+        """The tiers of each endpoint, as they were when its list was last computed."""
         self._sets: frozenset[str] = frozenset()
-        """The sets that the policies of these endpoints name."""
+        """The sets that the policies in ``_active`` name."""
         self._due: WindowsDue = WindowsDue()
         self._warned: set[str] = set()
 
@@ -87,9 +87,8 @@ class WindowsNodePolicy(DueMarks):
         self._on_due()
 
     def difference(self) -> PolicyDifference | None:
-        """Return the changes to send and count them as sent; None without changes. Raise
-        FelixPanic.
-        """
+        """Return the changes to send and count them as sent; return None if there are no changes.
+        Raise FelixPanic."""
         due = self._due
         self._due = WindowsDue()
         programmed = tuple(self._active)

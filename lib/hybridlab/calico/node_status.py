@@ -13,7 +13,7 @@ from hybridlab.api.informer import Informer, key_of
 
 
 class NodeStatuses:
-    """The reporters of all nodes of a cluster."""
+    """Fills the CalicoNodeStatus objects of all nodes of a cluster."""
 
     def __init__(
         self, client: Client, resource: str, status_of: Callable[[str], Mapping[str, Any] | None]

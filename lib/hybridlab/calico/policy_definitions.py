@@ -15,7 +15,7 @@ _RULE_LISTS = ("ingress", "egress")
 
 
 def policy_kinds(release: Release) -> tuple[tuple[str, str, str, str], ...]:
-    """Return (version, kind, plural, short name) of the kinds."""
+    """Return the kinds of the network-policy-api, as (version, kind, plural, short name)."""
     if release.has_cluster_network_policy:
         return (("v1alpha2", "ClusterNetworkPolicy", "clusternetworkpolicies", "cnp"),)
     return (

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of Calico's resources for API clients, by the API groups that the cluster serves."""
+"""The names by which API clients find Calico's resources; they depend on the API groups that the
+cluster serves."""
 
 from hybridlab.profiles.model import Profile
 

@@ -64,7 +64,7 @@ class Followed(Generic[Fact]):
 
 
 class Typha:
-    """A cluster's datastore view."""
+    """The view of the API that all Felixes of a cluster share."""
 
     def __init__(
         self,
@@ -87,10 +87,11 @@ class Typha:
         self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
         self.updates: Seam[Updates] = Seam()
-        """Passes the update that results from an event; its argument ``about`` is the resource."""
+        """A seam through which the update passes that results from an event; its taps also receive
+        the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
-        """Map the name of each FelixConfiguration to its spec."""
+        """The spec of each FelixConfiguration, by name."""
         self._routing_listeners: list[Callable[[], None]] = []
         self._configuration_listeners: list[Callable[[], None]] = []
         self._informers: list[Informer] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab fetch-nftables``: puts libnftables next to this Python, by the distribution's own
-programs and as this user.
+"""``hybridlab fetch-nftables``: puts libnftables next to this Python, with the distribution's own
+programs and without root.
 
-apt-get fetches the packages into a separate folder, with lists and signatures of the system's own
-sources; nothing is installed.
+apt-get fetches the packages into a separate folder, with package lists and signatures from the
+sources of the system. Nothing is installed in the system.
 """
 
 import os

@@ -45,9 +45,8 @@ def install_nftables() -> str:
 
 
 def missing_packages() -> str:
-    """Return the missing packages of the lab and the command that installs them; empty if none is
-    missing.
-    """
+    """Return the missing packages of the lab and the command that installs them; return an empty
+    string if none is missing."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
@@ -62,13 +61,14 @@ def missing_packages() -> str:
 
 
 def can_fetch() -> bool:
-    """Return whether Debian's own programs are present, by which a user fetches packages without
-    root."""
+    """Return whether Debian's own programs are present, with which a user can fetch packages
+    without root."""
     return bool(shutil.which("apt-get") and shutil.which("dpkg-deb"))
 
 
 def lacks() -> list[str]:
-    """Return one line for each missing feature; for libnftables only if it cannot be fetched."""
+    """Return one line for each missing feature. A missing libnftables counts only if it cannot be
+    fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]
     from hybridlab.kernel import open_files, preflight  # can be imported only on Linux

@@ -29,7 +29,7 @@ _QUIET = {
     "DOTNET_EnableDiagnostics": "0",
 }
 _SYSTEM = ("/usr/bin", "/usr/lib", "/etc", "/root", "/home", "/var/lib", "/proc", "/dev")
-"""Folders that no container may see, nor any folder that contains them."""
+"""Folders that must not be visible in a container, nor any folder that contains them."""
 
 
 def named(program: str) -> PowerShell:

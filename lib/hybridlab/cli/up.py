@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``hybridlab up``: put a lab together, print that it is ready, keep it until a signal, and end it.
 
-labd is started first: while it enters its namespaces on one core, this process imports the API
-server's libraries and makes certificates on the other core.
+labd is started first. While labd enters its namespaces on one core, this process imports the API
+server's libraries and makes certificates on another core.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def run(
 
 
 def _labelled(profile: Profile, agents: str) -> Profile:
-    """Return a profile with a label on its Windows nodes that names the program that runs their
+    """Return a profile in which a label on the Windows nodes names the program that runs their
     probe programs."""
     groups = (
         replace(group, labels={**group.labels, "hybridlab.windows-agents": agents})
@@ -143,7 +143,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _lacks(error: LabdFailed) -> str:
-    """Return one line for each feature that this machine lacks, with the way to allow it."""
+    """Return one line for each feature that this machine lacks, with its remedy."""
     if not error.lacks:
         return str(error)
     between = "\n  " if len(error.lacks) > 1 else " "

@@ -23,8 +23,8 @@ class EndRequest:
             signal.signal(number, self._on_signal)
 
     def tell(self, callback: Callable[[], object] | None) -> None:
-        """Set the function that is called for the request. Call it at once if the request has
-        already been made."""
+        """Set the function to call when the user requests the end. Call it at once if the request
+        has already been made."""
         self._tell = callback
         if self.asked and callback is not None:
             callback()

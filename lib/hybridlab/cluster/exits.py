@@ -11,7 +11,8 @@ ENVIRONMENT = 7
 
 
 class Stop(Exception):
-    """Ends the command with ``code`` after printing ``message`` (its first line is enough) to standard error."""
+    """Ends the command: ``message`` is printed to standard error, and ``code`` is the exit code.
+    The first line of the message stands alone."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

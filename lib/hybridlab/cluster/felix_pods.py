@@ -19,7 +19,7 @@ from hybridlab.runtime.contract import Runtime, RuntimeRefused
 logger = logging.getLogger(__name__)
 
 FELIX_CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
-"""Map the ``k8s-app`` label of the pod to the container in which Felix runs."""
+"""The container in which Felix runs, by the ``k8s-app`` label of its pod."""
 
 CNI_CONTAINER = "install-cni"
 """Init container that writes the node's CNI configuration."""
@@ -33,10 +33,10 @@ class FelixPods:
         self._control_plane = control_plane
         self._runtime = runtime
         self._containers: dict[str, str] = {}
-        """Map each node to the id of the container in which its Felix runs."""
+        """The id of the container in which a node's Felix runs, by node."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Map each node to its newest task. A task waits for the task before it, so that starts,
-        stops and log lines keep their order."""
+        """The newest task of each node. A task waits for the task before it, so that starts, stops
+        and log lines keep their order."""
         self._ending = False
         calico.pod_network.logs.on_line = self._cni_logged
         control_plane.on_container_started(self._started)

@@ -90,8 +90,8 @@ class WindowsKubeProxies:
         await asyncio.gather(*self._starting.values(), *self._gating, return_exceptions=True)
 
     def _source_vip(self, node: str) -> str:
-        """Return the address of the endpoint that Calico creates for the host; empty if there is
-        none."""
+        """Return the address of the endpoint that Calico creates for the host; return an empty
+        string if there is none."""
         return self._nodes[node][1].host_endpoint or ""
 
     def _network_changed(self, node: str) -> None:

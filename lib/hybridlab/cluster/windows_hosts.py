@@ -37,8 +37,8 @@ class HostAnswers:
         self._hosts = hosts
         self._calico = calico
         self.answers: Seam[object] = Seam()
-        """Passes the answer of a Windows host; its arguments ``about`` are the node and the
-        question."""
+        """A seam through which the answer of a Windows host passes; its taps also receive the node
+        and the question."""
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:

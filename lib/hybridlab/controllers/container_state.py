@@ -34,7 +34,7 @@ class Ended:
 
 @dataclass
 class ContainerState:
-    """A container; exactly one of waiting, running and terminated is set."""
+    """The state of a container: exactly one of waiting, running and terminated is set."""
 
     spec: Obj
     waiting: tuple[str, str] | None = ("ContainerCreating", "")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DaemonSets: one pod on every node that the template matches, updated node by node.
 
-maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout
-undo`` has no history.
+maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, and
+``rollout undo`` has no history.
 """
 
 import asyncio

@@ -21,7 +21,7 @@ DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 HASH = "pod-template-hash"
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Letters that form no words, as Kubernetes uses them in hashes and name suffixes."""
+"""The characters that Kubernetes uses in hashes and name suffixes, since they form no words."""
 DELAY = 0.003
 
 
@@ -209,8 +209,8 @@ class Deployments(Controller):
     async def _resize(
         self, owner: Obj, new: Obj | None, old: list[Obj]
     ) -> tuple[Obj | None, list[Obj]]:
-        """Apply a changed number of replicas while nothing is rolled out. The only ReplicaSet with
-        pods is scaled."""
+        """Apply a changed number of replicas while no rollout is under way, by scaling the only
+        ReplicaSet that has pods."""
         sets = [each for each in (new, *old) if each]
         running = [each for each in sets if each["spec"]["replicas"]]
         target = running[0] if len(running) == 1 else new

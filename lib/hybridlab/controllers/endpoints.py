@@ -142,7 +142,8 @@ def is_managed_by(controller: str, slice_: Obj) -> bool:
 
 
 def slices_of(slices: Cache, meta: Obj, controller: str) -> list[Obj]:
-    """Return the EndpointSlices that a controller made for a Service, or for Endpoints of that name."""
+    """Return the EndpointSlices that a controller made for the Service or Endpoints with this
+    metadata."""
     return [
         item
         for item in slices.within(meta["namespace"])
@@ -291,7 +292,7 @@ def _ready(pod: Obj) -> bool:
 
 
 def _facts(pod: Obj) -> tuple[Any, ...]:
-    """Return everything about a pod on which a Service's endpoints depend."""
+    """Return the properties of a pod that decide about its place in a Service's endpoints."""
     meta = pod["metadata"]
     status = pod.get("status") or {}
     return (

@@ -20,7 +20,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of values."""
+    """The API objects from which a container's variables and files get their values."""
 
     named: Mapping[str, Callable[[str, str], Obj | None]]
     """Maps ``configmaps``, ``secrets`` and ``persistentvolumeclaims`` to a function that returns

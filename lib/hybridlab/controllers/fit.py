@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether a pod fits a node, why not, and how well: the scheduler's filters and scores,
-without any state of their own.
+"""Decides whether a pod fits a node and how well, and reports the reasons if it does not fit: the
+scheduler's filters and scores, without any state of their own.
 
-Filters have the order, and reasons the words, of kube-scheduler's plugins. Volumes, affinity
-between pods, topology spread, extenders and preemption of other pods are not emulated; the
-priorities of the lab's pods are never compared.
+The filters have the order of kube-scheduler's plugins; the reasons have the words of these plugins.
+Volumes, affinity between pods, topology spread, extenders and preemption of other pods are not
+emulated; the priorities of the lab's pods are never compared.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Cluster:
         self.nodes: dict[str, NodeState] = {}
 
     def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
-        """Return the first filter's reasons why the pod does not fit; None if it fits."""
+        """Return the reasons of the first filter that rejects the pod; None if the pod fits."""
         node = state.node
         pod = needs.pod
         names = required_node_names(pod)
@@ -187,9 +187,11 @@ class Cluster:
         return Reasons(tuple(texts), resolvable) if texts else None
 
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
-        """Return how well a pod fits a node that can take it; the largest result is the best. These
-        count, in this order: few PreferNoSchedule taints, preferences, few pods of the same owner,
-        few pods."""
+        """Return how well a pod fits a node that can take it; the largest result is the best.
+
+        The criteria, most important first: few PreferNoSchedule taints, the pod's preferences, few
+        pods of the same owner, few pods.
+        """
         pod = needs.pod
         node = state.node
         taints = node["spec"].get("taints") or ()

@@ -8,8 +8,8 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.runtime.model import ImageFacts
 
 WINDOWS_LTSC = (20348, 26100)
-"""The builds from which on containers of the previous long-term release also run (hcsshim's
-compatibility rule)."""
+"""The first builds of long-term releases whose hosts also run containers of the previous long-term
+release (hcsshim's compatibility rule)."""
 
 
 class PullError(Exception):
@@ -62,8 +62,9 @@ def _build_matches(image: ImageFacts, machine: Machine) -> bool:
 def build_runs_on(build: int, host: int) -> bool:
     """Return whether an image's build runs on a host by hcsshim's rule for process isolation.
 
-    Before build 20348 both builds must be equal. Since then the image may be as old as the previous
-    long-term release. Build 0 marks an image without Windows files, which runs anywhere.
+    On hosts before build 20348, both builds must be equal. On later hosts, the image may be as old
+    as the previous long-term release. Build 0 marks an image without Windows files, which runs
+    anywhere.
     """
     if build == 0:
         return True

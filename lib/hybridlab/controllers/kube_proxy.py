@@ -30,7 +30,7 @@ STICKY_SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows: Windows Server 2022)."""
 
 Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
-"""Maps (namespace, service, port name) to backends, each with its node."""
+"""The backends of each (namespace, service, port name), each with its node."""
 
 
 class ServiceWriter(Protocol):
@@ -151,8 +151,8 @@ def _states(conditions: Obj) -> set[str]:
 
 
 def _sticky(spec: Obj, node: Machine) -> int | None:
-    """Return for how many seconds a node keeps a client with its backend: 0 on Windows, where HNS
-    has no time limit; None if the node does not keep clients."""
+    """Return for how many seconds a node keeps a client with its backend. Return 0 on Windows,
+    where HNS has no time limit; return None if the node does not keep clients."""
     if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
         return None
     return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])

@@ -183,13 +183,14 @@ class Kubelet:
         return next((state for state in states if state.name == container), None)
 
     def container_id(self, pod: Obj, container: str) -> str:
-        """Return the runtime's id of a container's newest run; empty if it never ran."""
+        """Return the runtime's id of a container's newest run; return an empty string if the
+        container never ran."""
         state = self._state(pod, container)
         return state.id if state else ""
 
     def environment(self, pod: Obj, container: str) -> dict[str, str]:
-        """Return the environment with which a container (or init container) was last started; empty
-        if it has never started."""
+        """Return the environment with which a container (or init container) was last started;
+        return an empty mapping if it has never started."""
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects by their controller, up to date at once: a controller's own change counts before its
-watch reports it."""
+"""Objects by the uid of their controller. A controller's own changes are in the index at once,
+before the watch reports them."""
 
 from collections.abc import Callable
 
@@ -81,14 +81,14 @@ def _version(obj: Obj) -> int:
 
 
 def is_active(pod: Obj) -> bool:
-    """Return whether the pod has neither ended nor is being deleted."""
+    """Return whether the pod has not ended and is not being deleted."""
     phase = pod.get("status", {}).get("phase")
     return phase not in {"Succeeded", "Failed"} and "deletionTimestamp" not in pod["metadata"]
 
 
 def ready_since(pod: Obj) -> str | None:
-    """Return when the pod became ready; empty if its status has no time; None if the pod is not
-    ready."""
+    """Return when the pod became ready. Return an empty string if its status has no time, and None
+    if the pod is not ready."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":
             return str(condition.get("lastTransitionTime") or "")

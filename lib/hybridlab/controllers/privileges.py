@@ -11,8 +11,8 @@ from hybridlab.runtime.model import USUAL_CAPABILITIES
 PORT_START = "net.ipv4.ip_unprivileged_port_start"
 PING_GROUPS = "net.ipv4.ping_group_range"
 KERNELS = {PORT_START: "1024", PING_GROUPS: "1 0"}
-"""The defaults of a new network namespace (ip-sysctl.rst); some runtimes change them, the lab does
-not."""
+"""The settings that a new network namespace has by default (ip-sysctl.rst). Some runtimes change
+them; the lab does not."""
 
 
 @dataclass(frozen=True)

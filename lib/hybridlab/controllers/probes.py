@@ -161,7 +161,7 @@ class Prober:
             return ProbeResult(ok=False, message=str(error))
 
     def _spec(self, probe: Obj) -> ProbeSpec | str:
-        """Return the probe for the runtime, or why it cannot be run."""
+        """Return the probe in the runtime's form, or the reason why the probe cannot be run."""
         node = self._context.machine.name
         timeout = float(probe.get("timeoutSeconds") or 1)
         if "exec" in probe:

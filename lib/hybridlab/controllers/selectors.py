@@ -8,7 +8,7 @@ from hybridlab.api.contract import Obj
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Return the labels of an object; empty if it has none."""
+    """Return the labels of an object; return an empty mapping if it has none."""
     return obj["metadata"].get("labels") or {}
 
 

@@ -22,6 +22,6 @@ class KubeletSettings:
     noticed at once."""
     early_probe_period: float = 0.03
     early_probe_window: float = 1.0
-    """Within this time after a container's start, readiness and startup probes that fail are
-    repeated every ``early_probe_period`` and not counted: a real container takes longer to start
+    """Seconds after a container's start in which failing readiness and startup probes are repeated
+    every ``early_probe_period`` and not counted. The reason: a real container takes longer to start
     than its first probe."""

@@ -93,8 +93,8 @@ def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
 def tolerated_for(
     tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]
 ) -> float | None:
-    """Return the seconds that a pod may stay under a taint, by the first matching toleration; 0 if
-    no toleration matches; None if the pod may stay for ever."""
+    """Return the seconds that a pod may stay under a taint, by the first matching toleration.
+    Return 0 if no toleration matches, and None if the pod may stay for ever."""
     first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
     if first is None:
         return 0.0

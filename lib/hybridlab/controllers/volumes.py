@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a pod's volumes: files for ConfigMaps, Secrets, downward API and projected tokens;
-a key for each emptyDir and PersistentVolumeClaim.
+"""The content of a pod's volumes. ConfigMaps, Secrets, the downward API and projected tokens become
+files; an emptyDir or a PersistentVolumeClaim becomes a key.
 
 hostPath volumes of the cluster's own pods are left out (no part of the lab reads them). In all
 other pods, hostPath volumes and every kind that needs storage are refused as ``not emulated``.

@@ -25,8 +25,8 @@ _DOMAINS: Final = frozenset({"", "nt authority", "user manager"})
 
 
 def windows_option(pod: Obj, container: Obj, name: str) -> Any:
-    """Return a field of ``windowsOptions``: the container's own has precedence over the pod's; None
-    if neither has it."""
+    """Return a field of ``windowsOptions``: the container's value, or else the pod's; return None
+    if neither sets the field."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         chosen = ((context or {}).get("windowsOptions") or {}).get(name)
         if chosen is not None:
@@ -49,7 +49,7 @@ def check_not_root(pod: Obj, container: Obj) -> None:
 
 
 def unknown_user(pod: Obj, container: Obj, container_id: str) -> str:
-    """Return why containerd cannot start a container as its user; empty if it can.
+    """Return why containerd cannot start a container as its user; return an empty string if it can.
 
     Host process containers are left out: they may run as local groups of their host.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes, pods, routes, kube-proxy rules, policy enforcement and DNS, as namespaces and rule sets.
 
-It imports only kernel.
+This package imports only ``hybridlab.kernel``.
 """

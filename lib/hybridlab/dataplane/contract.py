@@ -35,8 +35,8 @@ class Dataplane(Protocol):
         one, its tunnel."""
 
     async def add_outside(self, address: str, mtu: int) -> None:
-        """Create a host outside the cluster that existing nodes can reach; ``outside`` is its
-        sandbox."""
+        """Create a host outside the cluster that existing nodes can reach; the id of its sandbox is
+        ``outside``."""
 
     async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
         """Replace the node's tunnel (the kernel cannot change an identifier). The caller must set

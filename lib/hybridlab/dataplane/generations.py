@@ -5,15 +5,16 @@ changes.
 HNS loses the state of an endpoint's flows when its ACL list is replaced. Here every list has a
 number, its generation. A connection that policy allows is marked with the generations of the
 Windows pods at its ends: the 16 upper bits have the generation of the pod that opened the
-connection, the 16 lower bits that of its peer. 0 means no pod of this node, or a pod to which its
-own node connected: such connections do not end. A packet of an established connection with an
-outdated mark is stale. A stale packet to the pod is answered with a TCP reset to its sender; a
-stale packet from the pod vanishes (calico#10199 reports both). For protocols other than TCP, the
-new list decides about a stale packet as about a first packet, and allowed packets mark the
-connection again. The number changes in the transaction that changes the rules, so that no packet
-passes by an old number.
+connection, and the 16 lower bits have the generation of its peer. 0 means no pod of this node, or a
+pod to which its own node connected: such connections do not end. A packet of an established
+connection with an outdated mark is stale. A stale packet to the pod is answered with a TCP reset to
+its sender; a stale packet from the pod vanishes (calico#10199 reports both). For protocols other
+than TCP, the new list decides about a stale packet as about a first packet, and allowed packets
+mark the connection again. The number changes in the transaction that changes the rules, so that no
+packet passes with an old number.
 
-An end that receives nothing from the pod does not notice this: ``dataplane.resets`` resets it.
+An end that receives nothing from the pod does not notice the change: ``dataplane.resets`` resets
+it.
 """
 
 from hybridlab.dataplane.table import Rules

@@ -48,7 +48,7 @@ NODE_CHAINS = {
     "f_deny": "ip cali",
     "f_host": "ip cali",
 }
-"""Map each chain to its table.
+"""The table of each chain.
 
 ``f_policy`` comes before all other rules of policy, so that ``accept`` there skips them. ``f_new``
 comes before the rule that drops packets to a pod without a program. ``f_deny`` comes before the

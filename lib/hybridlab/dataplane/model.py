@@ -11,8 +11,8 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 Entry = Literal["route", "neighbour", "forwarding"]
-"""The entries that lead to another node's block: the route through its tunnel, the tunnel's MAC
-address, and the node that has it."""
+"""The kernel's entries for another node's block: the route through the tunnel, the neighbour entry
+with the tunnel's MAC address, and the forwarding entry from this MAC address to the node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class NodeSpec:
     underlay_mtu: int = 1500
     tunnel: Tunnel | None = None
     pod_prefix: str = "cali"
-    """The beginning of the names of its pods' interfaces."""
+    """The beginning of the names of the interfaces of this node's pods."""
     service_cidr: str = "10.96.0.0/12"
     """The addresses that Services get."""
     reset: Literal["remote", "both"] = "remote"
@@ -207,8 +207,8 @@ class ServiceTable:
     ports: tuple[ServicePort, ...]
     snat_local_pods_to: str | None = None
     """Windows without DSR: the source address that pods of this node get when they connect through
-    a ClusterIP to a pod (to another target: the node's address); None: pods keep their own address.
-    """
+    a ClusterIP to a pod. When they connect to another target, they get the node's address. None:
+    pods keep their own address."""
     snat_node_ports_to: str | None = None
     """Windows: the source address that traffic to a NodePort gets on its way to a pod; None: the
     node's address, by masquerading."""
@@ -296,7 +296,8 @@ class Acl:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointProgram:
-    """The whole policy of a pod. A direction without tiers is open, since its profile allows."""
+    """The whole policy of a pod. A direction without tiers is open, since Calico's profile allows
+    its packets."""
 
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
@@ -329,11 +330,11 @@ class PolicyUpdate:
     """An atomic change of a node's policy; everything that the update does not mention stays."""
 
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map each name to all members (addresses, networks, or ``address,protocol,port``); the sets
-    are created or replaced."""
+    """All members of each set, by the set's name (addresses, networks, or
+    ``address,protocol,port``). The sets are created or replaced."""
     removed_sets: tuple[str, ...] = ()
     endpoints: dict[str, EndpointProgram] = field(default_factory=dict)
-    """Map each pod's id to its whole program."""
+    """The whole program of each pod, by the pod's id."""
     removed_endpoints: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
     """Endpoints that lose their established TCP connections with this change. On Windows nodes,
@@ -356,7 +357,7 @@ class Zone:
     srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ptr: dict[str, str] = field(default_factory=dict)
     cname: dict[str, str] = field(default_factory=dict)
-    """Map each name to the name that it stands for, which may be in another zone."""
+    """Aliases: the name for which each name stands, which may be in another zone."""
     denied: tuple[str, ...] = ()
     """Names of ``a`` for which queries of any other type than A are answered NXDOMAIN (fault)."""
     late: tuple[tuple[str, float], ...] = ()

@@ -45,16 +45,15 @@ _PROTO_BIRD = 12
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
 _TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
-"""Map each TCP state to the maximum seconds for which conntrack lists a connection in it (Linux:
-120 each).
+"""The maximum seconds for which conntrack lists a connection in a TCP state (Linux: 120 each).
 
 With Linux' values, most connections would soon be in these states, and each policy change reads the
 whole list. The shorter times do no harm: on a connection that has ended only late packets follow,
 and a first packet without an answer is soon repeated or given up.
 """
 SOURCES_BETWEEN_PODS = {"own": "", "client's node": "ip saddr @pools ip daddr @pools"}
-"""Map each assumed source address that servers receive from a Windows client pod to the match of
-the traffic that is translated to it."""
+"""The match of the traffic whose source is translated, for each source address that the lab may
+assume servers receive from a Windows client pod."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -94,7 +93,7 @@ class Node:
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
         self._host_endpoint: tuple[int, HostEndpoint] | None = None
         self._pods: dict[str, int] = {}
-        """Map each address to the index of the pod's interface."""
+        """The index of the pod's interface, by the pod's address."""
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._resets: Resets | None = None

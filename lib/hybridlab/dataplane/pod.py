@@ -107,7 +107,7 @@ def _add_veth(node: Node, pod: Pod) -> None:
 
 
 def remove_pod(node: Node, pod: Pod) -> None:
-    """Remove its addresses and policy from the node at once.
+    """Remove the pod's addresses and policy from the node at once.
 
     The registry closes the namespace; the kernel then removes the rest.
     """

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy at a node's pod interfaces: ``table ip cali``, changed by difference and atomically.
 
-It applies to every packet that a pod sends or receives (forward, and input for pod to own node;
-the node's own packets to its pods are always allowed), after established connections were
-accepted and invalid packets dropped::
+It applies to every packet that a pod sends or receives (forward, and input for pod to own node; the
+node's own packets to its pods are always allowed), after established connections were accepted and
+invalid packets dropped::
 
     from-wl: iifname vmap @fromwl -> goto fw-POD   then what an unprogrammed pod may send
     to-wl:   oifname vmap @towl   -> goto tw-POD   then what an unprogrammed pod may get
 
-A pod's chain per direction holds its first tier; every further tier is a chain of its own that
-``pass`` and the end of a passing tier go to. ``allow`` returns (the policy of the connection's
-other end still decides), ``deny`` drops silently. A direction without tiers is open, and so is the
-end of a last tier that passes: there Calico's profile decides, and it allows.
+A pod's chain per direction holds its first tier; every further tier has its own chain. ``pass``
+goes to the next tier's chain, and so does the end of a tier that passes. ``allow`` returns (the
+policy of the connection's other end still decides), ``deny`` drops silently. A direction without
+tiers is open, and so is the end of a last tier that passes: there Calico's profile decides, and it
+allows.
 
 Linux: selectors are named sets, refilled without touching rules. Windows: an endpoint's program is
-its ACL list, a chain per direction; a new list replaces the whole of the old one, as one HNS update
-does, and established connections end with it if the update says so (``dataplane.generations``).
+its ACL list, a chain per direction; a new list replaces the whole old list, as in HNS. Established
+connections end with the old list if the update requests it (``dataplane.generations``).
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ DENIALS = {
     "TIMED_OUT": "drop",
     "REFUSED": "meta l4proto tcp reject with tcp reset\n    reject with icmp port-unreachable",
 }
-"""Map each way in which clients observe a denial by Windows to the rules that cause it."""
+"""The rules that cause a denial by Windows, by the result that clients observe."""
 EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
 
@@ -53,9 +54,9 @@ def base_table(node_os: OS, prefix: str) -> str:
     """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
 
     Calico on Linux drops a pod's traffic until Felix has programmed its endpoint; on Windows, the
-    CNI plugin blocks ingress only. Four chains are for faults: ``f_policy`` for traffic that skips
-    policy, ``f_new`` for traffic that is let through to pods without a program, ``f_deny`` for
-    answers to traffic that policy denies, ``f_host`` for policy on the node's own traffic.
+    CNI plugin blocks ingress only. Four chains are for faults. ``f_policy`` lets traffic skip
+    policy. ``f_new`` lets traffic reach pods without a program. ``f_deny`` answers traffic that
+    policy denies. ``f_host`` applies policy to the node's own traffic.
     """
     tables = forward = inwards = unknown_flow = ""
     unknown_source = denial = "drop"
@@ -129,8 +130,8 @@ class PolicyTable:
         self._generations: dict[str, int] = {}
         self._early = 0
         self._early_before: dict[str, int] = {}
-        """Map each endpoint without a program to the value of the counter ``early`` that was last
-        read before the endpoint was added."""
+        """The value of the counter ``early`` that was last read before an endpoint was added, for
+        each endpoint without a program."""
 
     def add_interface(self, endpoint: str, interface: str, *, open_at_first: bool = False) -> None:
         """Record that the pod's host-side interface exists; a program that arrived earlier takes

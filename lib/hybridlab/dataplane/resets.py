@@ -2,8 +2,8 @@
 """Resets pods' established TCP connections at once, including silent connections.
 
 The kernel's rules (``dataplane.generations``) act only on packets. Therefore a forged segment far
-outside the window makes the pod's own kernel answer with its true sequence numbers (RFC 5961,
-section 5), which show the form of a reset that an end accepts.
+outside the window is sent to the pod. The pod's own kernel answers with its true sequence numbers
+(RFC 5961, section 5). They show which reset an end accepts.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 _OPEN = frozenset({"SYN_RECV", "ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"})
 _SEQUENCES = (0, 1 << 31, 1 << 30)
-"""Sequence numbers that are tried one after the other: a window that contains one of them (at most
-1 in 4 million) does not contain the next."""
+"""Sequence numbers that are tried one after the other. A window that contains one of these numbers
+(at most 1 in 4 million windows) does not contain the next."""
 _AT_ONCE = 200
 """The number of segments that are sent before the answers are read: they fit into the socket's
 buffer."""
@@ -121,7 +121,7 @@ class Resets:
             self._link.listen(on=False)
 
     def _ask(self, flow: _Flow, target: ResetTarget, sequence: int) -> bool:
-        """Make the pod send a packet; False if the pod is gone."""
+        """Make the pod send a packet; return False if the pod is gone."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
         try:
             # One byte of data: of segments without data, the kernel answers only two a second.

@@ -168,8 +168,8 @@ def any_of(selector: str, operator: str, values: list[str]) -> str:
 
 
 def comment(text: str) -> list[str]:
-    """Return a rule's comment, cut to the length that the kernel stores; nothing if there is no
-    text."""
+    """Return a rule's comment, cut to the length that the kernel stores; return an empty list if
+    there is no text."""
     clean = (
         text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
     )

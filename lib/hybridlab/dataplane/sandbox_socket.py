@@ -35,7 +35,7 @@ async def sandbox_socket(
 
 
 def serve_sockets(sandboxes: Sandboxes, channel: Channel) -> None:
-    """Answer :func:`sandbox_socket` at the other end."""
+    """Answer, in labd, the calls that :func:`sandbox_socket` makes."""
 
     async def answer(params: Any, fds: list[int]) -> DescriptorReply:
         for fd in fds:

@@ -62,7 +62,7 @@ class DataplaneService:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, pods.Pod] = {}
         self._wires: dict[str, SlowWire] = {}
-        """Map each node to the device that makes its path to the underlay slow."""
+        """The device that makes a node's path to the underlay slow, by node."""
 
     async def start(self) -> None:
         self._fabric = await self._program(Fabric)

@@ -2,15 +2,15 @@
 """kube-proxy's work on one node: ``table ip kube``, changed by difference.
 
 A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node
-itself. The source address is kept, with the exceptions of kube-proxy in iptables mode: traffic to a
-NodePort, an endpoint that reaches itself, and all traffic that does not come from a pod get the
-node's address by masquerading. On Windows, traffic to a NodePort gets ``snat_node_ports_to``.
-Without DSR, this node's pods get ``snat_local_pods_to`` if the backend is a pod, otherwise the
-node's address. An external address of a Service is treated as a NodePort. A service port without
-endpoints is refused: a reset for TCP, port unreachable for UDP. A sticky port keeps each client
-with its backend, either by a set of clients for each backend, as in kube-proxy's nftables mode, or
-by a hash of the client's address, as HNS does. When a UDP port loses endpoints, the tracked flows
-to them are deleted, so that a client such as a resolver does not keep a dead endpoint.
+itself. The source address is kept, with the exceptions of kube-proxy in iptables mode. The node
+masquerades traffic to a NodePort, traffic of an endpoint to itself, and all traffic that does not
+come from a pod. On Windows, traffic to a NodePort gets ``snat_node_ports_to``. Without DSR, this
+node's pods get ``snat_local_pods_to`` if the backend is a pod, otherwise the node's address. An
+external address of a Service is treated as a NodePort. A service port without endpoints is refused:
+a reset for TCP, port unreachable for UDP. A sticky port keeps each client with its backend: either
+by a set of clients for each backend (like kube-proxy's nftables mode), or by a hash of the client's
+address (like HNS). When a UDP port loses endpoints, the tracked flows to them are deleted, so that
+a client such as a resolver does not keep a dead endpoint.
 """
 
 import hashlib
@@ -152,8 +152,8 @@ class Services:
             self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
-        """Set the pods' networks, and this node's part of them: all other clients of a service are
-        masqueraded."""
+        """Set the pods' networks, and this node's part of them. Traffic of other clients to a
+        Service is masqueraded."""
         self._table.apply(
             TableChange(
                 sets={"pools": _set("pools", pools)},

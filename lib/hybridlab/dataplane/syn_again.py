@@ -10,11 +10,13 @@ from hybridlab.dataplane.model import OS
 
 NAMES: dict[OS, str] = {"windows": "syn-again", "linux": "syn-again-linux"}
 HELD = {"1": 0, "3": 2500, "7": 6500}
-"""Map the seconds after which a SYN is sent again to the milliseconds for which it is held back."""
+"""The milliseconds for which repeated SYNs are held back, by the seconds between a SYN and its
+first repetition."""
 
 
 def base_table(node_os: OS, prefix: str) -> str:
-    """Return the table for pods of a node; empty if the lab assumes the kernel's own times."""
+    """Return the table for pods of a node; return an empty string if the lab assumes the kernel's
+    own times."""
     if not (held := assumed.one_of(NAMES[node_os], HELD)):
         return ""
     syn = f'iifname "{prefix}*" tcp flags & (fin | syn | rst | ack) == syn'

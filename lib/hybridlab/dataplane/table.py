@@ -5,7 +5,7 @@ Policy and services define the content of chains, sets and map entries. This mod
 differences from the kernel and applies them in one transaction. Base chains (with a hook) and fixed
 parts are created once from text and are not managed here. A transaction that exceeds an ordinary
 user's socket buffer (about 1,100 rules) is applied in parts: first sets and chains, then the
-entries that lead to them, so that at no time more is open than before or after.
+entries that lead to them. So at no time more traffic is allowed than before or after the change.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class TableChange:
     chains: dict[str, Rules | None] = field(default_factory=dict)
     sets: dict[str, SetContent | None] = field(default_factory=dict)
     entries: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """Map (map, key) to the verdict."""
+    """The verdict of each entry, by map and key."""
 
 
 class Table:
@@ -94,7 +94,8 @@ class Table:
         _update(self._entries, change.entries)
 
     def _steps(self, change: TableChange) -> Iterator[list[str]]:
-        """Yield groups of commands, some empty, in the order in which they may be applied alone."""
+        """Yield groups of commands, some of them empty. Each group may be applied alone if the
+        groups are applied in this order."""
         table = f"ip {self._name}"
         chains, removed = _split(change.chains)
         sets, gone = _split(change.sets)

@@ -112,7 +112,7 @@ class ReservedNotReserved(Fault):
 
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
-"""Map the ``k8s-app`` label of the pod to the container in which Felix runs."""
+"""The container in which Felix runs, by the ``k8s-app`` label of its pod."""
 LOOK_EVERY = 0.3
 """The interval, in seconds, of checks for a container that runs again."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates in front of the data plane, in which faults change the tables that kube-proxies and the DNS
-controller write. A fault that begins or ends passes the last written table on again.
+controller write. When a fault begins or ends, a gate passes on the last written table once more.
 
 When the lab is put together, the kube-proxies and the DNS controller get the gates in place of the
 data plane.
@@ -25,12 +25,11 @@ class Gate(Generic[T]):
     def __init__(
         self, serve: Callable[[str, T], Awaitable[None]], programmed: Callable[[T], T]
     ) -> None:
-        """Make a gate; ``serve`` takes a place (a node; empty: the whole cluster) and the
-        ``programmed`` table.
-        """
+        """Make a gate. ``programmed`` returns the part of a table that is programmed; ``serve`` is
+        called with a place (a node; empty: the whole cluster) and this part."""
         self.seam: Seam[T] = Seam()
-        """Passes the table that is served at a place. Its arguments ``about`` are the place, and
-        the table that was served there before, or None."""
+        """A seam through which the table passes that is served at a place. Its taps also receive
+        the place, and the table that was served there before, or None."""
         self.written: dict[str, T] = {}
         self.served: dict[str, T] = {}
         self._serve = serve
@@ -42,7 +41,7 @@ class Gate(Generic[T]):
         await self.again([place])
 
     async def again(self, places: Iterable[str]) -> None:
-        """Pass the tables of these places on once more, because faults have changed."""
+        """Pass on the tables of these places once more, because faults have changed."""
         for place in self.written.keys() & set(places):
             before = self.served.get(place)
             table = self._programmed(self.seam(self.written[place], place, before))

@@ -87,7 +87,7 @@ class NodeDead(Fault):
         await self._network.inject()
 
     async def heal(self) -> None:
-        """Switch the node on again; the node does not boot."""
+        """Switch the node on again, without a restart of its system."""
         if self._dying is not None and not self._dying.done():
             self._dying.cancel()
             return

@@ -31,8 +31,8 @@ class LabParts:
     """The gate of Services; None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """Passes the answers of Windows hosts; its arguments ``about`` are the node and the
-    question."""
+    """A seam through which the answers of Windows hosts pass; its taps also receive the node and
+    the question."""
 
     def nodes(self, given: str) -> list[str]:
         """Return the named node, or all nodes for ``all``. Raise BadFault."""
@@ -47,8 +47,8 @@ class LabParts:
         return name
 
     def nodes_of(self, os: OS, given: str) -> list[str]:
-        """Return the named node of an operating system, or all its nodes for ``all``. Raise
-        BadFault."""
+        """Return the named node if it has this operating system; for ``all``, return all nodes with
+        it. Raise BadFault."""
         return self._having(os) if given == "all" else [self.node_of(os, given)]
 
     def node_of(self, os: OS, name: str) -> str:

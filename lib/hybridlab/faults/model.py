@@ -93,8 +93,9 @@ class Entries(Fault):
         put: Callable[[], object] = lambda: None,
         taken: Callable[[], object] = lambda: None,
     ) -> None:
-        """Describe the entry. ``tables``: maps the effect of the entry in a table, as a text, to
-        this table. ``put`` is called after the entry was added, ``taken`` after its removal."""
+        """Describe the entry. ``tables``: the tables that get the entry, each by a text that
+        describes the effect there. ``put`` is called after the entry was added, ``taken`` after its
+        removal."""
         self._identity = identity
         self._value = value
         self._tables = tables

@@ -15,8 +15,8 @@ FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct
 """The key of a flow, made from its first packet. It is the same for all packets of the flow,
 including answers and repetitions, even if Services and NAT change the addresses."""
 SEED = "0xf10"
-"""The same seed for all nodes: two nodes that both lose flows lose the same flows, so that no more
-flows are lost between them than by one node alone."""
+"""The same seed for all nodes. Two nodes that both lose flows then lose the same flows, so that no
+more flows are lost between them than with one such node."""
 MOST = 1000
 LONGEST_MS = 10_000
 

@@ -67,7 +67,7 @@ class PodRestarts(Fault):
 
 
 def _running(pod: Obj, container: str) -> str:
-    """Return the id of the running container; empty if the container does not run."""
+    """Return the id of the container; return an empty string if the container does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     found = next(
         (

@@ -45,8 +45,7 @@ class NoResetRecovery(Fault):
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {
             node: {} for node in self._felixes
         }
-        """Map each node to the addresses that are cut off, and each address to the task that
-        restores it."""
+        """The tasks that restore the addresses that are cut off, by node and address."""
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():

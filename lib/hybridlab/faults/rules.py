@@ -18,7 +18,7 @@ FABRIC = "fabric"
 NOWHERE = "192.0.2.1"
 """An address that no host has (RFC 5737): packets to it vanish."""
 NodeRules = Mapping[str, list[tuple[str, str]]]
-"""Map each scope (a node's name or ``fabric``) to (chain, rule)."""
+"""The rules, as (chain, rule), of each scope (a node's name or ``fabric``)."""
 
 
 class RuleFault(Fault):

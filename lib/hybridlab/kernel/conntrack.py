@@ -2,10 +2,10 @@
 """The connection table of a network namespace by ctnetlink: list it, and delete single entries.
 
 A :class:`ConntrackSocket` belongs to the namespace of the thread that creates it. Only IPv4 TCP and
-UDP entries are returned. By default, the kernel lists an ended connection for two minutes more, and
-most connections of a busy node have ended: decoding all entries takes longer than all other work
-with them. A caller that recognises irrelevant entries by their bytes need not decode them
-(``worth``).
+UDP entries are returned. By default, the kernel lists an ended connection for two minutes more, so
+most entries of a busy node are of ended connections. Decoding all entries takes longer than all
+other work with them. A caller that recognises irrelevant entries by their bytes need not decode
+them (``worth``).
 """
 
 import socket

@@ -40,7 +40,8 @@ def restore_limit() -> None:
 
 
 def lack(nodes: int) -> str:
-    """Return the reason why a lab of ``nodes`` nodes cannot run here; empty if it can."""
+    """Return the reason why a lab of ``nodes`` nodes cannot run here; return an empty string if it
+    can run."""
     needed = FOR_A_RUN + FOR_A_NODE * nodes
     hard = _login[1]
     if hard >= needed:

@@ -2,9 +2,9 @@
 """The features that the lab needs from this machine, tested in temporary namespaces, never guessed
 from versions.
 
-labd runs the same steps while it starts (:func:`start_probe`), so that a machine with all features
-loses almost no time; :func:`check` runs them without a lab. Nothing is left behind: the probing
-processes end, and their namespaces with them.
+labd runs the same tests while it starts (:func:`start_probe`), so that they cost almost no time.
+:func:`check` runs them without a lab. Nothing is left behind: the probing processes end, and their
+namespaces with them.
 """
 
 import json

@@ -72,7 +72,7 @@ _RT_SCOPE_LINK = 253
 _RTNH_F_ONLINK = 4
 PROTO_BOOT = 3
 PROTO_CALICO = 80
-"""Route origins as ``ip route`` shows them; Felix marks its own with 80."""
+"""The origins of routes, as ``ip route`` shows them. Felix marks its routes with 80."""
 
 _NUD_PERMANENT = 0x80
 _NTF_SELF = 2
@@ -89,7 +89,7 @@ def attribute(kind: int, payload: bytes = b"") -> bytes:
 
 
 def _optional(kind: int, value: _T | None, packed: Callable[[_T], bytes]) -> bytes:
-    """Return the attribute of a value; nothing if it is None."""
+    """Return the attribute of a value; return no bytes if the value is None."""
     return b"" if value is None else attribute(kind, packed(value))
 
 
@@ -379,7 +379,7 @@ class RouteSocket:
 
 
 def _ack_words(message: bytes, flags: int) -> str:
-    """Return the kernel's extended explanation; empty if there is none."""
+    """Return the kernel's extended explanation; return an empty string if there is none."""
     if not flags & _NLM_F_ACK_TLVS:
         return ""
     offset = 16 + 4 + 16

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP segments written and read by own code, and the two sockets that send them past the network
-stack of a node.
+"""Writes and reads TCP segments, and has the two sockets that send them past the network stack of a
+node.
 
 A segment that :class:`LinkSocket` sends into an interface passes no netfilter hook; a segment that
 :func:`raw_socket` sends is tracked and translated like the connection's own packets. Both sockets

@@ -2,8 +2,8 @@
 """The line between the cluster and labd: JSON lines with descriptors over an inherited socketpair,
 on asyncio.
 
-Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass
-descriptors (SCM_RIGHTS). An end-of-file from one end closes both.
+Both ends are the same :class:`Channel`. Each end may call methods of the other end, send events and
+pass descriptors (SCM_RIGHTS). An end-of-file from one end closes both.
 
 Methods without descriptors are called through a Protocol (``kernel.rpc``), which uses this module.
 Calling (from the cluster)::
@@ -12,9 +12,9 @@ Calling (from the cluster)::
     result = await channel.call("ContainerStreams.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
     result, fds = await channel.call_fds("sandbox.socket", {...})         # the answer brings descriptors
 
-``call`` sends copies of ``fds``; the caller keeps its own descriptors open.  Cancelling the
-awaiting task cancels the handler at the other end.  A refusal arrives as :class:`CallFailed` with
-the other end's words.
+``call`` sends copies of ``fds``; the caller keeps its own descriptors open. Cancelling the awaiting
+task cancels the handler at the other end. A refusal arrives as :class:`CallFailed` with the other
+end's words.
 
 Answering (in labd)::
 
@@ -22,13 +22,13 @@ Answering (in labd)::
     channel.register("Containers.start", start)
     channel.emit("Containers.exit", event)                                # unsolicited, no answer
 
-A handler owns the descriptors it receives and closes them.  It returns anything orjson can write
+A handler owns the descriptors it receives and closes them. It returns anything orjson can write
 (dataclasses too), or :class:`DescriptorReply` to send descriptors back, which are closed here once
-sent.  A handler refuses by raising :class:`Refused` (or KernelError, ShapeError).  Any other
+sent. A handler refuses by raising :class:`Refused` (or KernelError, ShapeError). Any other
 exception is a defect: it is answered in the same way, and its traceback is logged.
 
 On the wire each line is an object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id,
-error: {kind, message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors
+error: {kind, message}}``, ``{cancel: id}`` or ``{event, params}``. ``fds`` counts the descriptors
 that belong to the line; they arrive with its first byte or earlier, so a first-in-first-out queue
 pairs them.
 """
@@ -67,8 +67,8 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """The other side refused the call or failed. ``kind`` is the class name of its exception; the
-    message is the exception's."""
+    """The other side refused the call or failed. ``kind`` is the class name of the exception there;
+    the message is that of this exception."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

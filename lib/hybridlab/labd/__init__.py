@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""labd, the process inside the namespaces: pid 1, which holds nodes and pods by descriptors and is
-controlled through a socketpair."""
+"""labd, pid 1 of the lab's namespaces: it holds nodes and pods by file descriptors, and the cluster
+controls it through a socketpair."""

@@ -2,8 +2,8 @@
 """``python -m hybridlab.labd SOCKET PARENT SETTINGS``: enter the namespaces, then become pid 1 of
 the lab.
 
-Only ``labd.launch`` starts it. Few modules are imported before the fork, so that the waiter stays
-small.
+Only ``labd.launch`` starts this program. Few modules are imported before the fork, so that the
+waiter (the process that waits for pid 1 outside the pid namespace) stays small.
 """
 
 import os

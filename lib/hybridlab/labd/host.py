@@ -25,5 +25,5 @@ class RemoteHost:
 
 
 def remote_hosts(channel: Caller) -> WindowsHosts:
-    """Return the hosts of the cluster; a call that fails is a HostProblem of kind ``unknown``."""
+    """Return the cluster's hosts. A call that fails raises a HostProblem of kind ``unknown``."""
     return client(WindowsHosts, channel, partial(HostProblem, "unknown"))

@@ -65,7 +65,8 @@ class LabdFailed(Exception):
 
 
 class Labd:
-    """A labd that was started: its waiter's pid, and the channel to it once it is connected."""
+    """A labd that was started: the pid of its waiter (the process that waits for pid 1 outside the
+    pid namespace), and the channel once it is connected."""
 
     def __init__(self, pid: int, sock: socket.socket) -> None:
         self.pid = pid
@@ -109,7 +110,8 @@ class Labd:
         return channel
 
     async def close(self, *, patience: float = 5.0) -> None:
-        """End labd and return when its waiter is collected; after ``patience`` seconds, kill it."""
+        """End labd and return once its waiter has ended; after ``patience`` seconds, kill the
+        waiter."""
         import asyncio
 
         if self._channel is not None:
@@ -123,7 +125,7 @@ class Labd:
             await self._collect()
 
     def kill(self) -> None:
-        """Send SIGKILL to the waiter: the kernel ends everything inside with it."""
+        """Send SIGKILL to the waiter; the kernel then ends everything inside the lab."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 

@@ -45,9 +45,8 @@ class SourceCheckOn(Entries):
 
 @TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)
 class HostEndpointMissing(RuleFault):
-    """A Windows host has no endpoint among its pods. It is their gateway, so they reach nothing
-    outside the host.
-    """
+    """A Windows host has no endpoint of its own in the pods' network. This endpoint is the pods'
+    gateway, so the pods reach nothing outside the host."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes_of("windows", parameters["node"])

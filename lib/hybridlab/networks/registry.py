@@ -21,7 +21,7 @@ PLANES: Mapping[str, type[Plane]] = {
     plane.kind: plane for plane in (Vxlan, L2Bridge, Routed, FlannelVxlan)
 }
 DEFAULT = "vxlan"
-"""The plane of a profile that names none."""
+"""The plane of a profile that names no plane."""
 
 
 def plane_of(profile: Profile) -> Plane:

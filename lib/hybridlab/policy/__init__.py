@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of policies: computes rules and ACL lists from objects. Of the lab's other packages
-it imports only value classes, from the data plane and the profiles."""
+"""The meaning of policies: rules and ACL lists, computed from objects.
+
+Of the lab's other packages, this package imports only value classes, from the data plane and the
+profiles.
+"""
 
 from typing import Any
 

@@ -135,7 +135,7 @@ def _acl(rule: HnsRule, direction: Literal["In", "Out"]) -> Acl:
 
 
 def shown(acls: Sequence[Acl]) -> tuple[Entry, ...]:
-    """Return a list as HNS shows it."""
+    """Return an ACL list in the form in which HNS shows it."""
     return tuple(
         {
             "Type": "ACL",

@@ -146,7 +146,8 @@ def _pods(selected: Written) -> tuple[str, str]:
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
-    """Map each protocol's name to its ports; an entry without protocol and port opens all ports."""
+    """Return the ports of each protocol, by the protocol's name; an entry without protocol and port
+    opens all ports."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

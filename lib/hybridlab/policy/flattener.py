@@ -2,9 +2,9 @@
 """Tiers of HNS rules as one list with the same decisions, as Felix flattens them on Windows.
 
 From felix/dataplane/windows (flattener.go, endpoint_mgr.go, policysets.go GetPolicySetRules), with
-two of its defects if the release has them: if a Pass rule and a rule after it have no port in
-common, the combined rule is for any port; and Felix panics if the highest port that they have in
-common is the highest port of either rule.
+two of its defects if the release has them. First, if a Pass rule and a rule after it have no port
+in common, the combined rule is for any port. Second, Felix panics if the highest port that the two
+rules have in common is the highest port of either rule.
 """
 
 from collections.abc import Iterable, Sequence

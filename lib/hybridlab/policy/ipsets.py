@@ -50,7 +50,7 @@ class PortSet:
 
 @dataclass(frozen=True)
 class ServiceSet:
-    """The addresses behind a Service, ready or not; ``with_ports``: as
+    """The addresses behind a Service, ready or not. If ``with_ports`` is true, the members are
     ``address,protocol,port``."""
 
     namespace: str
@@ -76,12 +76,12 @@ class Endpoint:
     name: str
     node: str
     address: str | None
-    """The address; None until the pod has one."""
+    """The address; None until the pod has an address."""
     labels: Mapping[str, str]
     """All labels: the pod's own, the special labels, its namespace's and its service account's with
     their prefixes."""
     ports: tuple[tuple[str, str, int], ...] = ()
-    """(name, protocol, number) of its containers' named ports."""
+    """(name, protocol, number) of the named ports of the pod's containers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,8 @@ class IPSet:
 
     key: SetKey
     contributions: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map each contributor (endpoint uid, network set, endpoint slice) to its members."""
+    """The members that each contributor adds, by contributor (endpoint uid, network set, endpoint
+    slice)."""
     without_covered: bool = False
     """True: an address or a network that another member covers is left out."""
 

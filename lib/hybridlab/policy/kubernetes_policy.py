@@ -30,15 +30,12 @@ ORDER = 1000.0
 _ANY_PEER: tuple[Mapping[str, Any], ...] = ({},)
 
 PortsByProtocol = dict[str, list[int | str]]
-"""Map each protocol (empty: any) to its ports in Calico's form (empty: all)."""
+"""The ports of each protocol (empty: any) in Calico's form (empty: all)."""
 
 
 def from_kubernetes(obj: Obj) -> Policy | None:
-    """Convert a networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a
-    staged deletion.
-
-    Raise PolicyError, SelectorError.
-    """
+    """Convert a networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy. Return None
+    for a staged deletion. Raise PolicyError, SelectorError."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if spec.get("stagedAction") == "Delete":

@@ -13,8 +13,8 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 
 def pod_facts(pod: Obj) -> PodFacts | None:
-    """Return the properties of a pod that policy rules match; None if the pod has no network of its
-    own yet, or none any more."""
+    """Return the properties of a pod that policy rules match; None while the pod has no network of
+    its own (not yet, or no longer)."""
     meta = pod["metadata"]
     spec = pod["spec"]
     status = pod.get("status") or {}
@@ -48,8 +48,8 @@ def labels_and_name(obj: Obj) -> dict[str, str]:
 
 
 def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the addresses of an EndpointSlice, ready or not (felix/serviceindex), without and with
-    its ports."""
+    """Return two tuples of an EndpointSlice's members, ready or not (felix/serviceindex): the
+    addresses, and the addresses with the slice's ports."""
     addresses = tuple(
         address
         for endpoint in obj.get("endpoints") or ()

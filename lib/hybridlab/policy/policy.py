@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies in the form that Felix gets: parsed once, and every selector refers to an endpoint's
+"""Policies in the form that Felix receives: parsed once, and every selector refers to an endpoint's
 full labels.
 
 An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its
@@ -128,8 +128,8 @@ class Policy:
         return self.key.kind.startswith("Staged")
 
     def same_place(self, other: Policy) -> bool:
-        """Return whether both policies apply to the same endpoints, in the same directions and at
-        the same place."""
+        """Return whether both policies apply to the same endpoints, in the same directions, and
+        with the same tier and order."""
         places = (
             (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads)
             for policy in (self, other)
@@ -138,11 +138,8 @@ class Policy:
 
 
 def from_calico(obj: Obj) -> Policy | None:
-    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or its staged form; None: a staged
-    deletion, which has no effect.
-
-    Raise PolicyError, SelectorError.
-    """
+    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or its staged form. Return None for
+    a staged deletion, which has no effect. Raise PolicyError, SelectorError."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if spec.get("stagedAction") == "Delete":
@@ -203,7 +200,7 @@ def _canonical(net: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
 
 
 def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
-    """Return ranges in order, without overlaps and neighbours."""
+    """Return ranges in order; overlapping and adjacent ranges are merged."""
     found: list[PortRange] = []
     for first, last in sorted(ports):
         if found and first <= found[-1][1] + 1:
@@ -306,8 +303,8 @@ def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     empty: none.
 
     If anything else selects endpoints, a notSelector becomes part of that selector
-    (felix/calc/rule_scanner.go combineMatchesIfPossible). In a NetworkPolicy this is always so,
-    since the policy's namespace selects endpoints.
+    (felix/calc/rule_scanner.go combineMatchesIfPossible). In a NetworkPolicy this is always the
+    case, since the policy's namespace selects endpoints.
     """
     accounts = _accounts(peer.get("serviceAccounts") or {})
     given = _given(peer, "selector")

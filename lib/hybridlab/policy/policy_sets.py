@@ -62,7 +62,7 @@ _ACTIONS: dict[str, HnsAction] = {"allow": "Allow", "deny": "Block", "pass": "Pa
 
 
 def unsupported(rule: PolicyRule) -> str:
-    """Return why HNS cannot express a rule; empty: it can."""
+    """Return the reason why HNS cannot express a rule; an empty string if HNS can."""
     peers = (rule.source, rule.destination)
     if rule.ip_version not in {None, IPV4}:
         return "it is for IPv6"
@@ -85,8 +85,8 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
     """Return the id of each rule; ``seed`` identifies their policy and direction.
 
     As in Felix, each id is a hash of the rule and of all rules before it
-    (felix/calc/rule_convert.go fillInRuleIDs). The hash is of Calico's text of the rules; Felix
-    hashes a protocol buffer, whose bytes nothing compares.
+    (felix/calc/rule_convert.go fillInRuleIDs). The lab hashes Calico's text of the rules. Felix
+    hashes a protocol buffer, but nothing compares the lab's ids with Felix' ids.
     """
     digest = hashlib.sha224(seed.encode()).hexdigest()
     found = []
@@ -99,7 +99,8 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
 
 
 def _left_out(rule: PolicyRule) -> str:
-    """Return why a rule that HNS can express is left out; empty: it becomes HNS rules."""
+    """Return the reason why a rule that HNS can express is left out; an empty string if it becomes
+    HNS rules."""
     if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
         return ONLY_V6
     return "Log" if rule.action == "log" else ""

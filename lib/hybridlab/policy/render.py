@@ -52,8 +52,8 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the IP set of a port name on one side of a rule, for any protocol if the rule names
-    none."""
+    """Return the IP set of a port name on one side of a rule, for any protocol if the rule names no
+    protocol."""
     protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 

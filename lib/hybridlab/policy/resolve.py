@@ -5,7 +5,7 @@ affects them.
 This is Felix's calculation graph. A single graph serves all nodes, since Typha would send the same
 data to all nodes. A node's Felix subscribes: the graph then reports which of the node's endpoints,
 and which sets, Felix must program again. Endpoints are indexed by namespace and node. Policies and
-sets are indexed by their namespace if they apply to only one.
+sets are indexed by their namespace if they apply to only one namespace.
 """
 
 import math
@@ -93,8 +93,8 @@ class Graph:
         self._users: dict[str, set[PolicyKey]] = {}
         self._subscribers: dict[str, Subscriber] = {}
         self.version = 0
-        """Increases when a policy or tier changes; programs rendered before are then out of date.
-        """
+        """A number that increases when a policy or tier changes; programs that were rendered before
+        are then out of date."""
 
     def subscribe(self, node: str, subscriber: Subscriber) -> None:
         """Report changes on ``node`` to ``subscriber`` from now on."""
@@ -147,7 +147,7 @@ class Graph:
         return self._policies
 
     def labels_of(self, uid: str) -> Labels:
-        """Return an endpoint's full labels; for faults."""
+        """Return an endpoint's full labels; only fault injection uses them."""
         return self._endpoints[uid].labels
 
     def has_set(self, name: str) -> bool:

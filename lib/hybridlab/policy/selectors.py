@@ -38,8 +38,8 @@ class Selector:
         raise NotImplementedError
 
     def required(self) -> Iterator[tuple[str, str]]:
-        """Yield (label, value) pairs without which nothing can match. They serve an index, and may
-        be incomplete."""
+        """Yield (label, value) pairs that every match has. The pairs serve an index, and may be
+        incomplete."""
         return iter(())
 
 
@@ -205,7 +205,7 @@ def parse(text: str) -> Selector:
 
 
 def problem(text: str) -> str | None:
-    """Describe the fault in a selector's syntax; None: it is valid."""
+    """Return the reason why a text is no valid selector; None if it is valid."""
     try:
         parse(text)
     except SelectorError as error:

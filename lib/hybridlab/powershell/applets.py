@@ -19,7 +19,8 @@ def applets() -> dict[str, Applet]:
 
 
 def probe_program(argv: Sequence[str], files: Files) -> tuple[str, list[str]] | None:
-    """Return the path and arguments of the probe program in a command line, or None."""
+    """Return the path and arguments of the probe program in a command line; None if the command
+    line names no probe program."""
     from hybridlab.powershell.command_line import probe_program as found
 
     return found(argv, files)

@@ -29,7 +29,7 @@ from hybridlab.runtime.applet import Files, Process
 
 _SWITCHES = ("-nologo", "-noprofile", "-noninteractive")
 _VALUES = {"-executionpolicy": "bypass", "-outputformat": "text"}
-"""The only accepted values of these options: other execution policies may forbid script files
+"""The only accepted values of some options: other execution policies may forbid script files
 (Restricted, AllSigned), and XML changes all output."""
 
 
@@ -53,7 +53,8 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def probe_program(argv: Sequence[str], files: Files) -> tuple[str, list[str]] | None:
-    """Return the path and arguments of the probe program in a command line, or None."""
+    """Return the path and arguments of the probe program in a command line; None if the command
+    line names no probe program."""
     try:
         _, file = _split(list(argv[1:]))
         if file and recorded.speaks_protocol(files.read(file[0])):

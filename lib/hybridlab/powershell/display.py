@@ -70,7 +70,7 @@ def _shown(value: object) -> str:
 
 
 def _list_lines(item: NetObject) -> list[str]:
-    """Return one object of a list, with the blank line after it."""
+    """Return the lines of one object in a list, with the blank line after them."""
     lines = []
     names = item.shown
     width = max(len(name) for name in names)

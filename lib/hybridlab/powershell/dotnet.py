@@ -68,7 +68,7 @@ _SOCKET_ERRORS = {
     errno.ENETUNREACH: "NetworkUnreachable",
     errno.ETIMEDOUT: "TimedOut",
 }
-"""Map error numbers of the kernel to System.Net.Sockets.SocketError."""
+"""The System.Net.Sockets.SocketError of each error number of the kernel."""
 
 
 def _aggregate(words: str, error: BaseException) -> NetObject | None:

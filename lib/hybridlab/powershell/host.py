@@ -31,7 +31,8 @@ KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
 _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
-"""The output of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
+"""The output of hns.psm1's cmdlets when HNS returns an error, no answer, or an answer without JSON.
+"""
 
 
 async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:

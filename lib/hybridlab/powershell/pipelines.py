@@ -14,7 +14,8 @@ from hybridlab.powershell.syntax import NotEmulated
 
 @dataclass
 class _Link:
-    """A stage in a pipeline, which reports the stage's errors as the script's."""
+    """The connection of a stage to its pipeline; it reports the stage's errors as errors of the
+    script."""
 
     shell: Shell
     stage: Stage

@@ -77,7 +77,7 @@ class Stage:
         raise NotEmulated(f"pipeline input of {self.call.name}")
 
     async def alone(self) -> None:
-        """Run the stage as the first of its pipeline, instead of ``process``."""
+        """Run the stage as the first stage of its pipeline; ``process`` is then not called."""
         raise NotEmulated(f"{self.call.name} without pipeline input")
 
     async def end(self) -> None:

@@ -50,8 +50,8 @@ class Lines:
         return {}
 
     def open(self) -> int:
-        """Return the number of attempts that are under way or waiting, or of open ends of
-        streams."""
+        """Return the number of attempts that are under way or waiting; for the stream agent, the
+        number of open ends of streams."""
         raise NotImplementedError
 
     def under_way(self) -> bool:

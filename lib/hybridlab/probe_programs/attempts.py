@@ -98,7 +98,8 @@ class Attempt:
         self.out: dict[str, Any] = {"id": spec["id"]}
 
     async def run(self) -> dict[str, Any]:
-        """Make the attempt; never raise for the network's behaviour, nor when it is cancelled."""
+        """Make the attempt and return its result. Neither an error of the network nor a
+        cancellation raises: both are results."""
         try:
             await KINDS[self.spec["kind"]](self)
             raise Ended("BROKEN", "the attempt ended without a verdict")

@@ -14,7 +14,8 @@ DEFAULTS: Mapping[str, Any] = {
     "path": "/", "send": "probe", "payload": 0, "whole": False, "from_port": 0, "record": "A", "over": "udp",
 }  # fmt: skip
 NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
-"""The server of a DNS attempt that names no server, which means the pod's own DNS server."""
+"""The server fields of a DNS attempt that names no server: the agent then queries the pod's own DNS
+server."""
 
 
 def _whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
@@ -89,7 +90,7 @@ def checked(attempts: Any) -> list[dict[str, Any]]:
 
 
 def _problem(spec: dict[str, Any]) -> str:
-    """Describe the fault of an attempt; empty: it is valid."""
+    """Return what is wrong with an attempt; an empty string if the attempt is valid."""
     kind = spec.get("kind")
     if not _among(*KINDS)(kind):
         return "kind must be tcp, http, udp or dns"

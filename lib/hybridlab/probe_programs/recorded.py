@@ -50,7 +50,7 @@ def identify(path: str, content: bytes) -> Program:
 
 
 def table() -> dict[str, str]:
-    """Map each program's name to its SHA-256, which was recorded after the program was compared
-    with docs/probe-protocol.md."""
+    """Return each program's SHA-256 by the program's name. Each SHA-256 was recorded after the
+    program was compared with docs/probe-protocol.md."""
     text = resources.files("hybridlab.probe_programs").joinpath("recorded.json").read_text()
     return {str(name): str(sha256) for name, sha256 in json.loads(text).items()}

@@ -242,8 +242,8 @@ class End:
 
 
 class Opened(End):
-    """The end that connects, and that after an interruption tries new connections until one
-    works."""
+    """The end of a stream that connects. After an interruption it tries new connections until a
+    connection works."""
 
     def __init__(
         self,

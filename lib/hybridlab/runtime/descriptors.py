@@ -52,8 +52,8 @@ class RemoteStreams:
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
     ) -> ExecResult:
-        """Run a command, see ``Runtime.exec``; the descriptors are copied before the coroutine
-        first suspends, so that the caller may then close its own."""
+        """Run a command, see ``Runtime.exec``. The descriptors are copied before the coroutine
+        first suspends, so that the caller may then close its own copies."""
         fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
         with refused_as(RuntimeRefused, EXEC):
             result = await self._channel.call(

@@ -70,5 +70,5 @@ class MemoryFiles:
         return self._shared[normalize(mount, self._system)]
 
     def own(self) -> dict[str, bytes]:
-        """Map paths to contents of all files that are on no volume."""
+        """Return the contents of all files that are on no volume, by path."""
         return self._own

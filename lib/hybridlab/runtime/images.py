@@ -35,7 +35,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Image:
-    """A row of the table."""
+    """A row of the image table."""
 
     name: str
     os: tuple[OS, ...]

@@ -8,7 +8,8 @@ from typing import Literal
 OS = Literal["linux", "windows"]
 
 CLAIM = "claim/"
-"""How the key of a volume begins that belongs to a PersistentVolumeClaim and not to a pod."""
+"""The beginning of a volume's key if the volume belongs to a PersistentVolumeClaim and not to a
+pod."""
 
 USUAL_CAPABILITIES = {
     "CHOWN": 0,
@@ -33,9 +34,10 @@ class PowerShell:
     """A PowerShell of this machine that runs the probe programs of Windows containers."""
 
     home: str
-    """Its ``$PSHOME``, the folder of ``pwsh.dll``."""
+    """The PowerShell's ``$PSHOME``, the folder of ``pwsh.dll``."""
     dotnet: str
-    """The root of its .NET; ``home`` if the runtime is in the same folder as ``pwsh.dll``."""
+    """The root of the .NET that the PowerShell uses; ``home`` if the runtime is in the same folder
+    as ``pwsh.dll``."""
     version: str
 
 
@@ -44,8 +46,7 @@ class ContainerSpec:
     """A container of a pod, ready to run."""
 
     id: str
-    """The container's id, unique during the lab's lifetime; a restarted container gets a new one.
-    """
+    """The container's id, unique during the lab's lifetime; a restarted container gets a new id."""
     pod: str
     """The pod's id, as in ``dataplane.model.PodSpec``."""
     name: str
@@ -57,11 +58,11 @@ class ContainerSpec:
     env: tuple[tuple[str, str], ...] = ()
     working_dir: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    """Maps absolute paths in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64
-    contents: ConfigMaps and tokens."""
+    """The base64 contents of files from ConfigMaps and tokens, by absolute path in the container
+    (``/probe/x.py``, ``C:\\probe\\x.ps1``)."""
     empty_dirs: dict[str, str] = field(default_factory=dict)
-    """Maps absolute mount paths to the volume's key; containers of a pod with the same key share
-    the volume. A claim's volume is shared by the containers of all pods, and outlives them."""
+    """The volumes' keys by absolute mount path; containers of a pod with the same key share the
+    volume. A claim's volume is shared by the containers of all pods, and outlives the pods."""
     host_network: bool = False
     host_process: bool = False
     capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
@@ -71,7 +72,7 @@ class ContainerSpec:
     may_ping: bool = True
 
     def volume(self, key: str) -> str:
-        """Return the name of a volume, unique in the lab, by its key in this pod."""
+        """Return a volume's name, which is unique in the lab, from the volume's key in this pod."""
         return key if key.startswith(CLAIM) else f"{self.pod}/{key}"
 
     @property
@@ -92,12 +93,12 @@ class ContainerExit:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFacts:
-    """The image table's facts about an image, known before any container of it runs."""
+    """The image table's facts about an image, known before any container of the image runs."""
 
     reference: str
     os: tuple[OS, ...]
     windows_builds: tuple[int, ...] = ()
-    """Builds of hosts that can run it (process isolation); empty on Linux."""
+    """Builds of hosts that can run the image (process isolation); empty on Linux."""
     known: bool = True
 
 
@@ -112,8 +113,8 @@ class ExecSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:
-    """The end of a command. ``start_error`` is set if it never started (no such binary, container
-    not running)."""
+    """The end of a command. ``start_error`` is set if the command never started (no such binary,
+    container not running)."""
 
     exit_code: int | None
     start_error: str | None = None

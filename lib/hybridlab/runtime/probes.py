@@ -14,7 +14,7 @@ _MAX_OUTPUT = 10 << 10
 
 
 async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
-    """Run an http or tcp probe; never raise for the network's behaviour."""
+    """Run an http or tcp probe. A network failure raises no error: it is the probe's result."""
     where = f"{spec.address}:{spec.port}"
     try:
         async with asyncio.timeout(spec.timeout):

@@ -184,8 +184,8 @@ class _Carried:
 
 
 FindProgram = Callable[[Sequence[str], Files], tuple[str, list[str]] | None]
-"""Returns the path and arguments of the probe program that a PowerShell's command line runs, or
-None."""
+"""Returns the path and arguments of the probe program that a PowerShell's command line runs; None
+if it runs no probe program."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ class RealWindows:
 
 
 async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
-    """Start a PowerShell as in a container. Return why it does not run; None: it runs."""
+    """Start a PowerShell as in a container. Return the reason why it does not run; None if it
+    does."""
     try:
         async with asyncio.timeout(_TRIAL_BOUND):
             why = await _tried(hosts, real)
@@ -216,7 +217,7 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
 
 
 async def _tried(hosts: ProgramHosts, real: RealWindows) -> str:
-    """Return why a PowerShell did not print its version; empty: it printed the version."""
+    """Return the reason why a PowerShell did not print its version; an empty string if it did."""
     out = _Kept()
     err = _Kept()
     host = await hosts.create(

@@ -45,7 +45,7 @@ from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
 _SAME = {"ash": "sh"}
-"""Maps a program to this machine's program that takes its place."""
+"""For each program that images may name, this machine's program that takes its place."""
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIZE = "size=64m,mode=755"
@@ -119,7 +119,7 @@ class Layout:
     hostname: str
     files: Mapping[str, bytes]
     volumes: Mapping[str, str]
-    """Maps each mount path to the volume's directory name in the template."""
+    """The name of each volume's directory in the template, by mount path."""
     powershell: bool = False
     """True if the container has the lab's real PowerShell."""
 

@@ -110,7 +110,8 @@ class RuntimeService:
             raise
 
     async def try_powershell(self) -> Lack | None:
-        """Return why the lab's real PowerShell cannot run in a container; None: it can."""
+        """Return the reason why the lab's real PowerShell cannot run in a container; None if it
+        can."""
         return await real_powershell.trial(self._hosts, self._real) if self._real else None
 
     async def stop(self, container: str, *, grace: float) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubelets that no longer start or probe pods, for the lab's faults; none when the lab starts."""
+"""Stalled kubelets, which no longer start or probe pods. Only the lab's faults stall a kubelet."""
 
 import asyncio
 from typing import Literal

@@ -17,8 +17,8 @@ class Seam(Generic[M]):
 
     def __init__(self) -> None:
         self.taps: dict[str, Callable[..., M]] = {}
-        """Maps a tap's name to the tap: a function that gets a message and its subject, and returns
-        the message that takes its place."""
+        """The taps by name. A tap is a function that receives a message and its subject, and
+        returns the message that takes its place."""
 
     def __call__(self, message: M, *about: Any) -> M:
         """Return the message after all taps have changed it, in the order in which they were

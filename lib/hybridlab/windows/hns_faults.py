@@ -10,7 +10,7 @@ class HnsFaults:
     """The deliberate faults of a node's HNS, by the ids of the faults that set them."""
 
     follows_delivered: dict[str, bool] = field(default_factory=dict)
-    """A VSID that is delivered while the network exists becomes the network's own."""
+    """A VSID that is delivered while the network exists becomes the network's VSID."""
     remembers_vsid: dict[str, bool] = field(default_factory=dict)
     """A network that is created again gets the VSID of the removed network."""
     loses_services: dict[str, bool] = field(default_factory=dict)
@@ -18,8 +18,8 @@ class HnsFaults:
     takes_any_identifier: dict[str, bool] = field(default_factory=dict)
     """Networks with a VNI below 4096 are created too."""
     fails: dict[str, str] = field(default_factory=dict)
-    """Maps a fault to the way in which requests to HNS fail: ``error``, ``silent`` or ``garbled``.
-    """
+    """The way in which requests to HNS fail, by the id of the fault: ``error``, ``silent`` or
+    ``garbled``."""
     bare: set[str] = field(default_factory=set)
     """Ids of the faults that remove the host's own endpoint in the pods' network."""
     removed_vsid: int | None = None
@@ -27,7 +27,8 @@ class HnsFaults:
 
     @property
     def failing(self) -> str:
-        """Return the way in which requests fail, one of ``fails``; empty if HNS works."""
+        """Return the way in which requests fail (a value of ``fails``); an empty string if HNS
+        works."""
         return next(iter(self.fails.values()), "")
 
     def vsid_of_new(self, delivered: int | None) -> int | None:
@@ -40,6 +41,6 @@ class HnsFaults:
         )
 
     def vsid_of_kept(self, vsid: int | None, delivered: int | None) -> int | None:
-        """Return the VSID of an existing network when a VSID is delivered: its own, unless a fault
-        replaces it by the delivered VSID."""
+        """Return the VSID of an existing network after a VSID was delivered. The network keeps its
+        VSID, unless a fault replaces it by the delivered VSID."""
         return delivered if self.follows_delivered else vsid

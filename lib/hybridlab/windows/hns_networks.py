@@ -31,7 +31,7 @@ class NetworkSpec:
 
     name: str
     type: str
-    """The network's type by HNS' name."""
+    """The network's type, as HNS names it."""
     subnet: str
     gateway: str
     vsid: int | None = None
@@ -58,7 +58,7 @@ class HnsNetwork:
     vsid: int | None
     """The network's present VSID."""
     changed_at: float = field(default_factory=time.time)
-    """When HNS last changed the network, in seconds since 1970."""
+    """The time at which HNS last changed the network, in seconds since 1970."""
 
     @property
     def name(self) -> str:

@@ -82,10 +82,10 @@ def remote_endpoints(
     node: str, own: str, table: ServiceTable, on: HnsNetwork, there: Iterable[HnsEndpoint]
 ) -> list[Object]:
     """Return the endpoints that kube-proxy creates for backends on other nodes (kubernetes
-    pkg/proxy/winkernel, createEndpoint). It creates none for the node's own pods and for the
-    ``own`` address.
+    pkg/proxy/winkernel, createEndpoint).
 
-    Their policies (the other node's address) are not emulated: the lists are empty.
+    kube-proxy creates no such endpoint for the node's own pods and for the ``own`` address. The
+    endpoints' policies (the other node's address) are not emulated: the lists are empty.
     """
     subnet = ipaddress.IPv4Network(on.spec.subnet)
     known = {own, *(item.address for item in there)}
@@ -116,8 +116,10 @@ def _remote_id(node: str, address: str) -> str:
 def policy_lists(
     node: str, table: ServiceTable, endpoints: Iterable[Object], *, dsr: bool
 ) -> list[Object]:
-    """Return kube-proxy's load balancers: for each address of a Service, one for each port.
-    ``endpoints``: all endpoints that HNS shows, including remote endpoints."""
+    """Return kube-proxy's load balancers: one for each address and port of a Service.
+
+    ``endpoints``: all endpoints that HNS shows, including remote endpoints.
+    """
     by_address = {item["IPAddress"]: item["ID"] for item in endpoints}
     lists: list[Object] = []
     for port, address in (

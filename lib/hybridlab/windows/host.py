@@ -27,8 +27,8 @@ HNS_FAILURES = {
     "silent": "",
     "garbled": "Conversion from JSON failed.",
 }
-"""The ways in which HNS can fail, each with the error text that the cmdlets write; empty: they
-write no error."""
+"""The ways in which HNS can fail, each with the error text that the cmdlets write; an empty text:
+the cmdlets write no error."""
 RUNNING = "Running"
 STOPPED = "Stopped"
 
@@ -47,7 +47,7 @@ class HostState:
 
     hns: Hns
     acls: Callable[[], Mapping[str, tuple[dict[str, object], ...]]]
-    """Maps a pod's uid to the ACL list that HNS received last for it."""
+    """The ACL list that HNS received last for each pod, by the pod's uid."""
     pod_policies: Callable[[], list[dict[str, Any]]]
     """The policies that the CNI plugin gives every pod's endpoint in addition to its ACLs."""
     remote_routes: Callable[[], list[dict[str, Any]]]
@@ -55,7 +55,7 @@ class HostState:
     services: Callable[[], ServiceTable | None]
     """The table that kube-proxy has programmed on the node."""
     files: Callable[[], Mapping[str, str]]
-    """Maps a path (as written, with backslashes) to the file's content."""
+    """The contents of the host's files, by path (as written, with backslashes)."""
     felix_process: Callable[[], int | None]
     """The process id of Felix; None while it does not run."""
     kube_proxy_process: Callable[[], tuple[int, str] | None]
@@ -66,7 +66,8 @@ class HostState:
     calico_folder: str = "C:\\hpc\\CalicoWindows"
     """The folder of Felix' program, on the host or in Felix' HostProcess container."""
     end_felix: Callable[[], Awaitable[None]] | None = None
-    """Called when the process of Felix is ended; None: the process is started again."""
+    """Called in place of ``restart_felix`` when the process of Felix is ended; None:
+    ``restart_felix`` is called."""
     calico_services: tuple[str, ...] = ()
     """The Windows services that run Calico; empty if Calico runs only in pods."""
     kube_proxy_service: str = ""
@@ -219,7 +220,7 @@ class WindowsHost:
         return found
 
     def _registry(self) -> dict[str, dict[str, object]]:
-        """Map each registry key below HKLM to its values. Numbers are DWORDs."""
+        """Return the values of each registry key below HKLM, by key. Numbers are DWORDs."""
         found: dict[str, dict[str, object]] = {}
         for path, value in self._machine.group.windows_registry.items():
             key, _, name = path.rpartition("\\")

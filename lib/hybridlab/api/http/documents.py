@@ -14,7 +14,7 @@ from hybridlab.api.resources import Catalogue
 
 HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
 PUBLIC: Final = HEALTH | {"/version", "/version/"}
-"""Paths that are answered without a token, too."""
+"""Paths that are answered even without a token."""
 
 
 class Documents:

@@ -128,7 +128,7 @@ def ended(outcome: ExecOutcome) -> Obj | None:
 
 
 def _failure(message: str) -> Obj:
-    """Return a Status 500 as the real server makes it from an error."""
+    """Return the Status 500 that the real server makes from an error."""
     status = status_of(internal(message))
     status["details"] = {"causes": [{"message": message}]}
     return {key: value for key, value in status.items() if key not in {"kind", "apiVersion"}}

@@ -74,7 +74,7 @@ class OpenApi:
         }
 
     def swagger(self) -> Obj:
-        """Return the OpenAPI v2 document of everything."""
+        """Return the OpenAPI v2 document of all served resources."""
         schemas: dict[str, Obj] = {}
         paths: dict[str, Obj] = {}
         for resource in self._catalogue:

@@ -12,7 +12,7 @@ def _statuses(pod: Obj, group: str) -> list[Obj]:
 
 
 def pod_ready(pod: Obj) -> str:
-    """Return READY/ALL containers."""
+    """Return the numbers of ready containers and of all containers, such as ``1/2``."""
     ready = sum(bool(item.get("ready")) for item in _statuses(pod, "containerStatuses"))
     return f"{ready}/{len(pod['spec']['containers'])}"
 
@@ -60,7 +60,8 @@ def _condition(pod: Obj, kind: str) -> Obj:
 
 
 def _containers_status(pod: Obj, reason: str) -> str:
-    """Return the reason of the first container that has one; ``reason`` if none has any."""
+    """Return the reason of the first container whose status has a reason; return ``reason`` if no
+    container has one."""
     running = False
     for item in reversed(_statuses(pod, "containerStatuses")):
         state = item.get("state") or {}

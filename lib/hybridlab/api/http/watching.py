@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches over HTTP: one JSON object per line for as long as the client wants."""
+"""Watches over HTTP: one JSON object per line until the client disconnects or the watch ends."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from hybridlab.api.operations import Operations
 from hybridlab.api.resources import Resource
 
 BOOKMARK_SECONDS = 60.0
-"""The interval at which a watch that allows bookmarks gets a bookmark."""
+"""The interval, in seconds, between two bookmarks of a watch that allows bookmarks."""
 _DEFAULT_SECONDS = (1800, 3600)
 """A watch without timeoutSeconds ends after a random time in this range, as on the real server."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -35,7 +35,7 @@ class _FallsSilent(Exception):
 
 
 async def _silent() -> None:
-    """Stay open until the client disconnects, which cancels this."""
+    """Stay open until the client disconnects, which cancels this task."""
     await asyncio.Event().wait()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own kinds: defaults and checks as calico-apiserver and its datastore client make them
+"""Calico's own kinds, with the defaults and checks of calico-apiserver and its datastore client
 (v3.31).
 
 The caller passes the function that checks the syntax of selectors, so that this package does not
@@ -52,7 +52,7 @@ class CalicoStrategy(Strategy):
 
 
 class PolicyStrategy(CalicoStrategy):
-    """NetworkPolicy, GlobalNetworkPolicy and their staged twins."""
+    """The rules of NetworkPolicies, GlobalNetworkPolicies and their staged twins."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class PolicyStrategy(CalicoStrategy):
 
 
 def net_problems(nets: list[str], at: str) -> Iterator[Cause]:
-    """Yield a problem for each item of the list that is no network and no single address."""
+    """Yield a problem for each item of the list that is neither a network nor a single address."""
     for index, net in enumerate(nets):
         try:
             ip_network(net, strict=False)
@@ -113,7 +113,7 @@ def net_problems(nets: list[str], at: str) -> Iterator[Cause]:
 
 
 class PoolStrategy(CalicoStrategy):
-    """IPPool."""
+    """The rules of IPPools."""
 
     def __init__(self, selector_problem: SelectorProblem, store: Store) -> None:
         self._selector_problem = selector_problem
@@ -215,7 +215,7 @@ _FELIX_RANGES: Final = {
 
 
 class FelixConfigurationStrategy(CalicoStrategy):
-    """FelixConfiguration."""
+    """The rules of FelixConfigurations."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         name = obj["metadata"]["name"]
@@ -241,7 +241,7 @@ class SingletonStrategy(CalicoStrategy):
 
 
 class TierStrategy(CalicoStrategy):
-    """Tier."""
+    """The rules of Tiers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -280,14 +280,14 @@ class TierStrategy(CalicoStrategy):
 
 
 class NetworkSetStrategy(CalicoStrategy):
-    """NetworkSet and GlobalNetworkSet."""
+    """The rules of NetworkSets and GlobalNetworkSets."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         return net_problems(obj["spec"].get("nets") or [], "spec.nets")
 
 
 class HostEndpointStrategy(CalicoStrategy):
-    """HostEndpoint."""
+    """The rules of HostEndpoints."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of Calico's validator in policies (libcalico-go/lib/validator/v3): values, and
-combinations of them.
+"""The errors that Calico's validator reports for policies (libcalico-go/lib/validator/v3): wrong
+values, and wrong combinations of values.
 
 Combinations that Felix cannot honour are accepted where Calico accepts them: services together with
 a protocol or a source, negated named ports, Pass in the default tier.
@@ -15,7 +15,7 @@ from hybridlab.api.errors import Cause, invalid_value, unsupported
 from hybridlab.api.kinds.values import in_range, invalid_if, malformed, one_of
 
 SelectorProblem = Callable[[str], str | None]
-"""Returns what is wrong with the syntax of a Calico selector, or None."""
+"""A function that returns what is wrong with the syntax of a Calico selector, or None."""
 
 ACTIONS: Final = ("Allow", "Deny", "Log", "Pass")
 PROTOCOLS: Final = ("TCP", "UDP", "ICMP", "ICMPv6", "SCTP", "UDPLite")
@@ -253,8 +253,7 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
 
 
 def _rule_net_problems(nets: Iterable[str], at: str, *, negated: bool) -> Iterator[Cause]:
-    """Yield what is wrong with a rule's networks: each needs a prefix, and may have no host
-    bits."""
+    """Yield what is wrong with a rule's networks: each must have a prefix and no host bits."""
     for index, net in enumerate(nets):
         if not _is_cidr(net):
             yield invalid_value(f"{at}[{index}]", net, "invalid CIDR")

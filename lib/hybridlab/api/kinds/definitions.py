@@ -134,7 +134,7 @@ class Definitions:
         self._catalogue = catalogue
         self._later = later
         self.built_in: set[str] = set()
-        """The names of definitions whose resources are in the table already."""
+        """The names of the definitions whose resources are in the catalogue from the start."""
         store.listeners.append(self._on_change)
 
     def _on_change(self, bucket: str, key: Key, change: Change) -> None:

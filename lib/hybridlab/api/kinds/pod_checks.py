@@ -60,7 +60,7 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
 
 
 def _containers(spec: Obj, at: str) -> Iterator[tuple[str, str, Obj]]:
-    """Yield the list, the path and the container itself of containers and init containers."""
+    """Yield each container and init container, as (field of the spec, path, container)."""
     for group in ("containers", "initContainers"):
         yield from (
             (group, f"{at}.{group}[{index}]", container)

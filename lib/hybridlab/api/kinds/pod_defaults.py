@@ -96,7 +96,8 @@ def _default_volume(volume: Obj) -> None:
 
 
 def default_tolerations(spec: Obj) -> None:
-    """Add the tolerations that keep a pod on a lost node for five minutes, unless it has its own."""
+    """Add the tolerations that keep a pod on a lost node for five minutes, unless the pod tolerates
+    these taints already."""
     tolerations: list[Obj] = list(spec.get("tolerations") or ())
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(item, key) for item in tolerations):

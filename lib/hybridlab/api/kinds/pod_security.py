@@ -44,7 +44,7 @@ def _containers(spec: Obj, *groups: str) -> list[Obj]:
 
 
 def _with_context(spec: Obj, wrong: Callable[[Obj], object]) -> list[str]:
-    """Return the names of the containers with a security context that is ``wrong``."""
+    """Return the names of the containers with a security context for which ``wrong`` is true."""
     return [
         container.get("name", "")
         for container in _containers(spec, *_GROUPS)
@@ -63,7 +63,8 @@ def _extra_capabilities(context: Obj) -> set[str]:
 
 @dataclass(frozen=True)
 class _ContextControl:
-    """A control of the security contexts of a pod's containers."""
+    """A control of the Pod Security Standards that concerns the security contexts of a pod's
+    containers."""
 
     wrong: Callable[[Obj], object]
     """Returns whether a security context violates the control."""
@@ -71,8 +72,8 @@ class _ContextControl:
     """The plugin's message for the violation; ``{who}`` stands for the containers, or the pod."""
     linux_only: bool = False
     pod: Literal["ignored", "excuses", "counts"] = "ignored"
-    """The pod's own context is ignored, excuses its containers, or counts as the containers'
-    contexts do."""
+    """The effect of the pod's own context: none ("ignored"); if it is right, it makes up for wrong
+    contexts of the containers ("excuses"); or it must be right as well ("counts")."""
 
     def __call__(self, spec: Obj) -> Iterator[str]:
         if self.linux_only and (spec.get("os") or {}).get("name") == "windows":

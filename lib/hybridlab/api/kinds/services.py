@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services: defaults, cluster addresses and node ports, checks.
 
-Addresses and ports in use are derived from the stored Services, so nothing can leak and a dry run reserves nothing.
-Single-stack IPv4, as the lab's network is.
+Addresses and ports in use are derived from the stored Services, so nothing can leak and a dry run
+reserves nothing. Services are single-stack IPv4, like the lab's network.
 """
 
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a kind that the verbs need; the base class has the defaults."""
+"""The interface of a kind's rules, which the verbs call; the base class has the defaults."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
 
 
 class Strategy:
-    """The rules of a kind that the verbs need.
+    """The rules of a kind, called by the verbs.
 
     ``obj`` is always a private copy that may be changed; ``old`` is shared and may not be changed.
     """
@@ -96,9 +96,9 @@ class Strategy:
     keeps_status_on_create = False
     """The status in a create request is stored (nodes register themselves with a status)."""
     counts_generations = True
-    """metadata.generation is kept."""
+    """The server increases metadata.generation when the object changes."""
     generation_without_spec = False
-    """metadata.generation is kept although there is no spec."""
+    """The server increases metadata.generation although the kind has no spec."""
     unconditional_update = True
     """A replace without resourceVersion overwrites the present object."""
     returns_deleted = False
@@ -138,8 +138,8 @@ class Strategy:
         return ()
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
-        """Return how long a deletion waits for the object to end; 0: the object is deleted at
-        once."""
+        """Return how many seconds a deletion waits for the object to end; return 0 if the object is
+        deleted at once."""
         return 0
 
     def check_delete(self, obj: Obj) -> None:

@@ -34,7 +34,7 @@ def _problems(context: Obj, at: str) -> Iterator[Cause]:
 
 
 def user_name_problem(name: str) -> str:
-    """Describe the fault of a user name; empty if the name is valid."""
+    """Describe the fault of a user name; return an empty string if the name is valid."""
     if not name:
         return "runAsUserName cannot be an empty string"
     if any(ord(char) < 32 or ord(char) == 127 for char in name):

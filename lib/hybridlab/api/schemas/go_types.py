@@ -2,7 +2,7 @@
 """The real server's messages about a value that does not fit the Go type of its field.
 
 On a real server, kinds are Go structs. A number in place of a string is refused while the body is
-decoded, before any other check, and the message names the struct, the field's path and the type.
+decoded, before any other check. The message names the struct, the field's path and the type.
 """
 
 import re

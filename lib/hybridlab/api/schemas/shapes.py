@@ -2,7 +2,7 @@
 """Checks objects against the fields of their kind: unknown and missing fields, wrong types.
 
 The shapes come from ``kubernetes.json`` (made by ``tools/generate_api_schemas.py``) and from
-``calico.py``. Checking also normalises as decoding into the real server's types would: ``null``
+``calico.py``. Checking also normalises the object, as the real server's decoder does: ``null``
 means absent, an unknown field is dropped (and reported), a quantity given as a number becomes a
 string. Rules about values in addition to their types are in ``kinds/``.
 """
@@ -23,7 +23,7 @@ from hybridlab.api.errors import Cause, invalid_value, required
 from hybridlab.api.quantities import canonical
 
 Path_ = tuple[Any, Any] | None
-"""A field's path as linked pairs (parent, step); it is rendered only for a finding."""
+"""A field's path as linked pairs (parent, step). It is converted to text only to report a fault."""
 
 Check = Callable[[Any, Path_, "Findings"], Any]
 
@@ -290,8 +290,8 @@ class Shapes:
         return self._shapes.get(name)
 
     def of(self, api_version: str, kind: str) -> Shape | None:
-        """Return the shape of an object; None if its fields are open (custom resources, operator
-        kinds)."""
+        """Return the shape of an object; return None if its kind may have any fields (custom
+        resources, kinds of the operator)."""
         return self._shapes.get(shape_name(api_version, kind))
 
 
@@ -318,7 +318,7 @@ def shape_name(api_version: str, kind: str) -> str:
 
 @cache
 def shapes() -> Shapes:
-    """Read the data, once per process (about 5 ms)."""
+    """Return all shapes; their data are read once per process (about 5 ms)."""
     from hybridlab.api.schemas.calico import CALICO_TYPES
 
     data = orjson.loads((Path(__file__).parent / "kubernetes.json").read_bytes())

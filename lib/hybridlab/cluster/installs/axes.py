@@ -109,8 +109,8 @@ def install_of(profile: Profile) -> Install:
 
 
 def kube_proxy_service(profile: Profile) -> str:
-    """Return the Windows service of kube-proxy on this cluster; empty: kube-proxy is no service
-    there."""
+    """Return the Windows service of kube-proxy on this cluster; return an empty string if
+    kube-proxy is no service there."""
     return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 

@@ -41,7 +41,8 @@ ON_EVERY_NODE: dict[str, Any] = {
 
 
 def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    """Return (resource, object) in order, for the network that Calico's objects declare."""
+    """Return Calico's workloads as (resource, object), in the order of their creation, for the
+    network that Calico's own objects declare."""
     install = install_of(profile)
     namespace = install.namespace
     made = [

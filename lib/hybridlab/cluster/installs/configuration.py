@@ -23,7 +23,7 @@ POOL_NAME = "default-ipv4-ippool"
 def configuration(
     profile: Profile, plane: Plane, resources: CalicoResources
 ) -> list[tuple[str, Obj]]:
-    """Return (resource, object) of Calico's configuration objects."""
+    """Return Calico's configuration objects as (resource, object)."""
     network = profile.network
     declared = plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -74,7 +74,7 @@ def configuration(
 
 
 def _pools(profile: Profile, declared: Declared) -> list[tuple[str, dict[str, Any]]]:
-    """Return (name, spec) of every pool."""
+    """Return every pool as (name, spec)."""
     if declared.pool is None:
         return []
     network = profile.network

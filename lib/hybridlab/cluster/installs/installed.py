@@ -69,8 +69,8 @@ class Installed:
         return configuration.configuration(self._profile, self._plane, resources)
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
-        """Return the objects that the operator reads and writes, including their status; empty
-        without an operator."""
+        """Return the objects that the operator reads and writes, including their status; return an
+        empty list without an operator."""
         return operator.objects(self._profile, self._plane) if self._install.operator else []
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:

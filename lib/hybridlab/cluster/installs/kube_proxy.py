@@ -36,7 +36,7 @@ COMMON: dict[str, Any] = {
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """Return (resource, object) in order."""
+    """Return kube-proxy's objects as (resource, object), in the order of their creation."""
     return [
         service_account("kube-proxy", NAMESPACE),
         *_configuration(profile),

@@ -48,7 +48,7 @@ installed."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """Return (resource, object) in order."""
+    """Return Kubernetes' own objects as (resource, object), in the order of their creation."""
     return [
         *_kubernetes_endpoints(control_plane(profile).address, API_PORT),
         *(

@@ -55,7 +55,7 @@ def linux_settings(profile: Profile, backend: str) -> tuple[str, Obj]:
 
 
 def on_windows(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    """Return (resource, object) of Calico on Windows nodes in HostProcess containers."""
+    """Return Calico's objects for Windows nodes in HostProcess containers as (resource, object)."""
     data = {
         BACKEND: plane.environment("windows", declared)[BACKEND],
         "KUBERNETES_SERVICE_HOST": "",

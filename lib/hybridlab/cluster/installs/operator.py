@@ -18,8 +18,8 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
 IPAM = {"calico-ipam": "Calico", "host-local": "HostLocal"}
-"""Map the IPAM plugin to the value of ``.spec.cni.ipam.type``. A platform's IPAM is missing here:
-this value is then the value of ``.spec.cni.type``."""
+"""The value of ``.spec.cni.ipam.type`` for each IPAM plugin. A platform's IPAM is missing here: its
+value is that of ``.spec.cni.type``."""
 NOT_STRICT = (
     "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
     "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
@@ -40,7 +40,8 @@ def renders_windows(profile: Profile) -> bool:
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """Return (resource, object) of all objects; an object's status is its subresource."""
+    """Return all objects of the operator as (resource, object); an object's status is its
+    subresource."""
     made = [("configmaps", obj) for obj in config_maps(profile, plane)]
     made.append(("installations.operator.tigera.io", installation(profile, plane)))
     if profile.calico.v3_api:
@@ -195,7 +196,7 @@ def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
 
 def cni_config_maps(profile: Profile, plane: Plane, declared: Declared) -> list[Obj]:
     """Return the CNI configurations that the operator renders and ``install-cni`` writes on the
-    nodes; none if the plugin is the platform's."""
+    nodes; return an empty list if the plugin is the platform's."""
     if declared.cni != "Calico":
         return []
     maps = [

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class AddressError(Exception):
-    """No address could be given; the message is the source's own."""
+    """No address could be given; the message comes from the source of addresses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Wish:
     """The requests of a pod, or of its namespace, to a source of addresses."""
 
     pools: tuple[str, ...] = ()
-    """Names or networks of the pools from which the pod's address may be, whatever nodes the pools
+    """Names or networks of the pools that may give the pod's address, whatever nodes the pools
     select; empty: any pool."""
     address: str = ""
     """The requested address; empty: any."""
@@ -36,8 +36,8 @@ class AddressSource(Protocol):
         """Free all addresses of a handle and return them; empty if the handle had none."""
 
     def own_network(self, node: str) -> str:
-        """Return the node's first network of addresses; if it has none, assign one now. Raise
-        AddressError."""
+        """Return the node's first network of addresses; if the node has no network, assign a
+        network now. Raise AddressError."""
 
     def networks_of(self, node: str) -> Sequence[str]:
         """Return the networks that a node has, in the order in which they were assigned."""

@@ -2,9 +2,9 @@
 """The contract of a plane: all differences between the ways to carry pods' packets.
 
 The rest of the lab calls these methods and never checks which plane it has. A plane is a folder of
-``networks`` and a line of ``networks.registry``. A plane decides about a pod, a node's routes and
-devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
-configurations and host files.
+``networks`` and a line of ``networks.registry``. A plane determines how a pod is connected, a
+node's routes and devices, its HNS networks, and the source address behind Services. It also
+determines the contents of the cluster's objects, CNI configurations and host files.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from hybridlab.windows.hns_networks import POD_NETWORK, Hns, NetworkSpec
 from hybridlab.windows.kube_proxy import NetworkFlags
 
 Table = list[dict[str, object]]
-"""Rows by the names of their columns."""
+"""A list of rows; each row maps the names of columns to values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class NodeProgram:
     problem: str = ""
     """The reason why a required tunnel is missing; empty: no tunnel is missing."""
     unknown: Sequence[str] = ()
-    """Networks of other nodes that have not announced how they are reached."""
+    """Networks of other nodes that have not announced a route to their pods."""
 
 
 class Plane(ABC):
@@ -77,16 +77,16 @@ class Plane(ABC):
     pod_network: str = POD_NETWORK
     """The HNS network of Windows pods."""
     kube_network: str = "Calico.*"
-    """Regular expression by which Felix and kube-proxy find this network."""
+    """Regular expression by which Felix and kube-proxy find the pods' HNS network."""
     has_backend: bool = True
-    """Calico's startup has a networking backend; only then does a node get the annotation of its
-    address (node/pkg/lifecycle/startup)."""
+    """True: Calico's startup has a networking backend. Only then does a node get the annotation of
+    its address (node/pkg/lifecycle/startup)."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.source_checks: dict[str, tuple[str, ...]] = {}
-        """Map the id of each fault to the nodes from which the underlay accepts only their own
-        addresses."""
+        """The nodes from which the underlay accepts only their own addresses, by the id of the
+        fault."""
 
     @property
     def source_checked(self) -> tuple[str, ...]:
@@ -105,7 +105,8 @@ class Plane(ABC):
         node."""
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
-        """Return why the CNI plugin of a Windows node cannot connect a pod; empty: it can."""
+        """Return the reason why the CNI plugin of a Windows node cannot connect a pod; an empty
+        string if the plugin can."""
         return ""
 
     def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
@@ -127,8 +128,8 @@ class Plane(ABC):
         """
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node claims blocks of Calico even if pods' addresses
-        are not from blocks."""
+        """Return whether Calico's startup on a node claims IPAM blocks even if pods' addresses are
+        not from blocks."""
         return False
 
     def starts(self, machine: Machine) -> bool:
@@ -176,8 +177,8 @@ class Plane(ABC):
 
     @abstractmethod
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec | None:
-        """Return the pods' network as Calico's startup creates it; None: it creates none. Raise
-        ValueError if Windows cannot create it."""
+        """Return the pods' network as Calico's startup creates it; None if the startup creates no
+        network. Raise ValueError if Windows cannot create it."""
 
     @abstractmethod
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:

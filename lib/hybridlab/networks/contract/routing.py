@@ -20,7 +20,7 @@ class NodeEnd:
     address: str
     """The node's own address, on the underlay."""
     tunnel_address: str = ""
-    """Its tunnel's address; empty if the plane has no tunnels."""
+    """The address of the node's tunnel; empty if the plane has no tunnels."""
     tunnel_mac: str = ""
 
 

@@ -51,8 +51,8 @@ class WindowsNode:
         """The time at which the token in the CNI plugin's kubeconfig was requested, in Unix
         seconds."""
         self.old_tokens: dict[str, float] = {}
-        """Map the id of each fault to the time at which it pretends that the token was
-        requested."""
+        """The time at which each fault pretends that the token was requested, by the id of the
+        fault."""
         self.process: int | None = None
         """The process id of Felix; None while it does not run."""
         self._kubeconfig = self.cni_path.rpartition("\\")[0] + "\\calico-kubeconfig"

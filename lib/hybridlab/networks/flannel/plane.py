@@ -73,7 +73,7 @@ class FlannelOverlay(Flannel):
 
 
 class FlannelVxlan(Routed):
-    """The overlay of a cluster."""
+    """The VXLAN overlay of flannel in a cluster."""
 
     kind: ClassVar[str] = "flannel"
     settings_type = FlannelSettings
@@ -99,7 +99,7 @@ class FlannelVxlan(Routed):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return a pod's port; win-overlay derives its MAC from the address, as Calico does."""
+        """Return a pod's port; win-overlay derives the port's MAC from the address, like Calico."""
         port = super().pod_port(machine, address, network, windows)
         return port if windows is None else replace(port, mac=pod_mac(address))
 

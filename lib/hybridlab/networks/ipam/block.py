@@ -33,7 +33,7 @@ class Block:
         self.windows = windows
         self.size = cidr.num_addresses
         self.sequence = 0
-        """Increases with every change, as the object's ``sequenceNumber``."""
+        """A number that increases with every change, like the object's ``sequenceNumber``."""
         self.sequence_of: dict[int, int] = {}
         self.reserves = windows
         """True: the Windows ordinals are reserved again when they are released."""
@@ -44,12 +44,12 @@ class Block:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Return the free ordinals; the next one to be used comes first."""
+        """Return the free ordinals; the ordinal that is used next comes first."""
         return tuple(self._free)
 
     @property
     def used(self) -> Mapping[int, Attribute]:
-        """Map each used ordinal to its purpose, including reservations."""
+        """Return the purpose of each used ordinal, including reservations."""
         return self._used
 
     def address(self, ordinal: int) -> str:
@@ -60,7 +60,8 @@ class Block:
         return int(ipaddress.IPv4Address(address)) - int(self.cidr.network_address)
 
     def assign(self, attribute: Attribute) -> str | None:
-        """Assign the address that has been free for longest; None if the block is full."""
+        """Assign and return the address that has been free for longest. Return None if the block is
+        full."""
         if not self._free:
             return None
         ordinal = self._free.popleft()
@@ -103,8 +104,8 @@ class Block:
     def unreserve(self) -> None:
         """End the Windows reservation: the next pod gets the host endpoint's ordinal.
 
-        The other ordinals go to the end of the free list: a pod with the gateway's address would
-        only be cut off.
+        The other ordinals go to the end of the free list. A pod with the gateway's address would
+        merely have no network.
         """
         self.reserves = False
         self.sequence += 1

@@ -31,7 +31,7 @@ class _Range:
         self._all = [self.cidr[ordinal] for ordinal in range(first, broadcast)]
         self._next = 0
         self.held: dict[ipaddress.IPv4Address, str] = {}
-        """Map each address to its handle."""
+        """The handle of each assigned address."""
 
     def __str__(self) -> str:
         return f"{self._all[0]}-{self._all[-1]}"

@@ -41,7 +41,7 @@ class Pool:
     block_size: int = 26
     disabled: bool = False
     selects: Callable[[Mapping[str, str]], bool] = lambda labels: True
-    """Tests the pool's nodeSelector on a node's labels."""
+    """The pool's nodeSelector, as a function that tests a node's labels."""
 
 
 class IPAM:
@@ -112,7 +112,7 @@ class IPAM:
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
         """Assign an address for a handle on ``node``. Raise IPAMError.
 
-        A node's blocks are counted only within the pools from which this address may be
+        A node's blocks are counted only within the pools that may give this address
         (``prepareAffinityBlocksForHost``). A Windows node therefore gets a second block for a pod
         that requests another pool, or once its own pool is disabled.
         """
@@ -155,8 +155,8 @@ class IPAM:
             self.dirty_blocks[block.cidr] = None
 
     def reserve(self, node: str) -> tuple[str, ...]:
-        """Remove the fault; return the addresses that pods still have and that are reserved once
-        the pods are gone."""
+        """Reserve the Windows addresses again; return those that pods still have, which are
+        reserved once the pods are gone."""
         held: tuple[str, ...] = ()
         for block in self.blocks_of(node):
             held += block.reserve()
@@ -238,9 +238,8 @@ class IPAM:
         return block
 
     def _near(self, cidr: ipaddress.IPv4Network, pool: Pool) -> Iterable[ipaddress.IPv4Network]:
-        """Yield blocks that might overlap: the same block, unless pools of other block sizes
-        share the range.
-        """
+        """Return the claimed blocks that might overlap with ``cidr``: only the block ``cidr``
+        itself, or all blocks if pools have different block sizes."""
         if all(other.block_size == pool.block_size for other in self.pools):
             return (cidr,) if cidr in self._blocks else ()
         return tuple(self._blocks)

@@ -22,8 +22,8 @@ PROGRAMS: Mapping[OS, Mapping[str, str]] = {
     "linux": {"bird": "calico-node"},
     "windows": {"confd": "confd", "RemoteAccess": ""},
 }
-"""Map the programs that a node needs to speak BGP to their containers; empty: the host's own
-program, which always runs."""
+"""The programs that a node needs to speak BGP, each with its container; an empty name: a program of
+the host, which always runs."""
 GRACE = 120.0
 """Seconds for which BIRD keeps the routes of a peer that restarts (graceful restart time,
 bird.cfg.template)."""
@@ -74,7 +74,7 @@ class Peer(NamedTuple):
     address: str
     asn: int
     node: str = ""
-    """The peer's node; empty: it is no node of the cluster."""
+    """The peer's node; empty: the peer is no node of the cluster."""
 
     @property
     def name(self) -> str:
@@ -97,12 +97,12 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Map each node on which a program has ended to the time until which peers keep its routes
-        (monotonic seconds)."""
+        """For each node on which a program has ended, the time until which peers keep the node's
+        routes (monotonic seconds)."""
         self.since: dict[str, str] = {}
-        """Map each node to the time of day since which its programs run, in BIRD's form."""
+        """For each node, the time of day since which its programs run, in BIRD's form."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
-        """Map the id of each fault to the defect and its place."""
+        """The defect of each fault and its place, by the id of the fault."""
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -115,8 +115,8 @@ class Bgp:
             listener()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Record that a container, or the same program of a host, began (``now``) or ended; other
-        programs are ignored."""
+        """Record that a container, or the same program of a host, began (``now`` is true) or ended.
+        Other programs are ignored."""
         names = {
             name for name, container in PROGRAMS[self._os[node]].items() if container == program
         }
@@ -228,7 +228,7 @@ class Bgp:
     def teachers(self, node: str, owner: str, facts: RoutingFacts) -> list[str]:
         """Return the nodes through whose sessions a node learns another node's routes.
 
-        They are the other node itself, or Linux nodes that reflect: reflectors pass on routes from
+        These are the other node itself, or Linux nodes that reflect: reflectors pass on routes from
         and to their clients.
         """
         if owner in self.wrong("withheld"):
@@ -272,8 +272,8 @@ class Bgp:
         return self._agreed(node, other, facts) and all(up)
 
     def _reaches(self, node: str, peer: Peer) -> bool:
-        """Return whether a node's peer is an existing router with the AS number of the node's
-        configuration, and receives the node's announcements."""
+        """Return whether a node's peer is a router that receives the node's announcements. The
+        router must exist and have the AS number that the node's configuration names."""
         router = None if peer.node else self._routers.get(peer.address)
         return (
             router is not None
@@ -310,7 +310,7 @@ def as_of(end: NodeEnd, facts: RoutingFacts) -> int:
 
 
 def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
-    """Return the node with this address, by its object's metadata."""
+    """Return a node's properties for BGP, from its address and its object's metadata."""
     notes = metadata.get("annotations") or {}
     labels = metadata.get("labels") or {}
     return BgpEnd(

@@ -19,14 +19,14 @@ OWN = {"static1": "Static", "kernel1": "Kernel", "device1": "Device", "direct1":
 
 @dataclass(frozen=True)
 class Bird:
-    """The daemon on one node."""
+    """The BIRD daemon on one node."""
 
     bgp: Bgp
     machine: Machine
     facts: RoutingFacts
 
     def tables(self) -> Mapping[str, Callable[[], Table]]:
-        """Return the outputs of ``birdcl``, by question."""
+        """Return the outputs of ``birdcl``, by the arguments of the command."""
         return {"show protocols": self._protocols}
 
     def _protocols(self) -> Table:

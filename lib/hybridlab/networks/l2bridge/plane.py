@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 BIRD = 12
-"""The routing protocol of BIRD, by the number of ``ip route``."""
+"""The routing protocol of BIRD, as its number in ``ip route``."""
 TYPE = "L2Bridge"
-"""The type, by HNS' name."""
+"""The type of the pods' HNS network, as HNS names it."""
 
 
 class L2Bridge(Plane):
@@ -104,13 +104,14 @@ class L2Bridge(Plane):
     def claims_blocks(self, machine: Machine) -> bool:
         """Return whether a node claims IPAM blocks although its podCIDR should be its block.
 
-        Windows as shipped does: its scripts ask CNI_IPAM_TYPE for USE_POD_CIDR, which the operator
-        does not set (node/windows-packaging/CalicoWindows/node/node-service.ps1).
+        A Windows node does so if the scripts are used as shipped: they derive USE_POD_CIDR from
+        CNI_IPAM_TYPE, which the operator does not set
+        (node/windows-packaging/CalicoWindows/node/node-service.ps1).
         """
         return self._knows_no_pod_cidr and machine.os == "windows" and self.starts(machine)
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether calico-node starts. It does not after a manual installation with
+        """Return whether calico-node starts. It does not start after a manual installation with
         CNI_IPAM_TYPE and USE_POD_CIDR.
 
         Its startup then requests a block from a client without IPAM, again and again: "operation
@@ -129,7 +130,7 @@ class L2Bridge(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the routes that BIRD sets, on Windows RemoteAccess: learned blocks with the
+        """Return the routes that BIRD (on Windows: RemoteAccess) sets: learned blocks with the
         addresses of their nodes.
 
         A block with a next hop outside the underlay is learned, but gets no route.
@@ -179,8 +180,8 @@ class L2Bridge(Plane):
         return {"agent": {"birdV4": {"state": "Ready" if self.bgp.speaks(node) else "NotReady"}}}
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Return the host's addresses, including that of the host endpoint, so that policies admit
-        it (felix/dataplane/windows/endpoint_mgr.go)."""
+        """Return the host's addresses, including the address of the host endpoint, so that policies
+        admit it (felix/dataplane/windows/endpoint_mgr.go)."""
         endpoint = _host_endpoint(windows)
         return (machine.address,) if endpoint is None else (machine.address, endpoint.address)
 

@@ -19,14 +19,14 @@ NOT_RUNNING = "RemoteAccess is not running."
 
 @dataclass(frozen=True)
 class RemoteAccess:
-    """The service on one host."""
+    """The service RemoteAccess on one host."""
 
     bgp: Bgp
     machine: Machine
     facts: RoutingFacts
 
     def tables(self) -> Mapping[str, Callable[[], Table]]:
-        """Return the tables of its cmdlets, by their names in lower case."""
+        """Return the tables of the service's cmdlets, by the cmdlets' names in lower case."""
         return {
             "get-bgprouter": self._router,
             "get-bgppeer": self._peers,
@@ -35,7 +35,8 @@ class RemoteAccess:
         }
 
     def _ready(self) -> str:
-        """Return the node's name. Raise HostRefused if RemoteAccess or BGP is not configured."""
+        """Return the node's name. Raise HostRefused if RemoteAccess does not run or BGP is not
+        configured."""
         node = self.machine.name
         if not self.bgp.runs(node, "RemoteAccess"):
             raise HostRefused("remote-access", NOT_RUNNING)

@@ -16,7 +16,7 @@ its first release and ends before its second."""
 
 @dataclass(frozen=True, kw_only=True)
 class Router:
-    """A router that speaks BGP with every node that is configured for it."""
+    """A router that speaks BGP with every node that has the router as a configured peer."""
 
     address: str
     """The router's address in a network of nodes; no node has this address."""

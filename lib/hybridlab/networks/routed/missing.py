@@ -14,9 +14,9 @@ class Missing:
         address is left."""
         self.words = words
         self.node_routes: dict[str, tuple[str, str]] = {}
-        """Map the id of each fault to a node, and the node to which it has no route."""
+        """A node, and the node to which it has no route, by the id of the fault."""
         self.fabric_routes: dict[str, str] = {}
-        """Map the id of each fault to a node to which the fabric has no route."""
+        """The node to which the fabric has no route, by the id of the fault."""
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 STATIC = 4
-"""The routing protocol, by the number of ``ip route``."""
+"""The routing protocol of static routes, as its number in ``ip route``."""
 TYPE = "L2Bridge"
-"""The type, by HNS' name."""
+"""The type of the pods' HNS network, as HNS names it."""
 PUBLIC_IP = f"{ANNOTATIONS}/public-ip"
 """The annotation by which flanneld announces the address of its node."""
 
@@ -122,8 +122,8 @@ class Routed(Plane):
     def _networks(self, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
         """Yield (network, node) for each network of pods.
 
-        These are the nodes' podCIDRs or, if the platform assigns addresses, the networks that it
-        reserves. The API does not show the latter.
+        These are the nodes' podCIDRs or, if the platform assigns addresses, the networks that the
+        platform reserves. The API does not show the reserved networks.
         """
         if self.profile.network.ipam == "platform":
             yield from ((self._network_of(name), name) for name in self._machines)
@@ -179,7 +179,8 @@ class Routed(Plane):
         return self.plugin.unmasqueraded()
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """Return a cloud's routes, and the nodes whose sources are checked."""
+        """Return a cloud's routes, and the nodes for whose packets the fabric checks the source
+        address."""
         routes = (
             FabricRoute(cidr=cidr, node=node)
             for cidr, node in self._networks(facts)
@@ -289,5 +290,6 @@ class Routed(Plane):
 
 
 def _pods_gateway(host_endpoint: str, network: str) -> str:
-    """Return the next hop of pods: the host's own endpoint, if it has one."""
+    """Return the next hop of pods: the host's own endpoint if there is one, otherwise the network's
+    gateway."""
     return source_vip(network) if host_endpoint else gateway(network)

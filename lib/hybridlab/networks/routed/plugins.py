@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CNI plugins of Windows nodes on networks that Calico does not route.
 
-A plugin decides about a pod, its HNS network and endpoint, the host's own endpoint, the CNI
-configuration, and whether a pod is open before Felix has programmed it.
+A plugin determines how a pod is connected, its HNS network and endpoint, the host's own endpoint,
+the CNI configuration, and whether a pod is open before Felix has programmed it.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ class Plugin:
     """A CNI plugin."""
 
     type: ClassVar[str]
-    """The name of its program."""
+    """The name of the plugin's program."""
     network: ClassVar[str]
-    """The name of its HNS network."""
+    """The name of the plugin's HNS network."""
     kube_network: ClassVar[str]
     """The regular expression by which Felix finds this network (KUBE_NETWORK)."""
     host_endpoint: ClassVar[str] = ""
@@ -70,13 +70,15 @@ class Plugin:
         """Change a new pod, as the plugin's webhook does."""
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return why the plugin cannot connect a pod; empty: it can."""
+        """Return the reason why the plugin cannot connect a pod; an empty string if it can."""
         return ""
 
     def full(self, machine: Machine) -> str:
-        """Return the message with which the node's plugin refuses a pod once no address is left. By
-        default it is host-local's message; on Windows its range begins after the address of the
-        host's endpoint."""
+        """Return the message with which the node's plugin refuses a pod once no address is left.
+
+        By default it is host-local's message. On Windows, host-local's range begins after the
+        address of the host's endpoint.
+        """
         own = ip_network(pod_cidr(machine, self.profile))
         first = own[3 if machine.os == "windows" else 2]
         return f"no IP addresses available in range set: {first}-{own[-2]}"
@@ -269,8 +271,8 @@ class VpcBridge(Plugin):
         return "" if VPC_ADDRESS in (resources.get("limits") or {}) else NO_LABEL
 
     def full(self, machine: Machine) -> str:
-        """Return the words of vpc-bridge, which reads the address from the controller's
-        annotation (aws/containers-roadmap#463), or of aws-cni on Linux."""
+        """Return the message of vpc-bridge, which reads the address from the controller's
+        annotation (aws/containers-roadmap#463), or on Linux the message of aws-cni."""
         without = "add cmd: failed to assign an IP address to container"
         return NO_LABEL if machine.os == "windows" else without
 
@@ -317,8 +319,8 @@ class Flannel(Plugin):
         }
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
-        """Return the annotations that flanneld writes on its node. By them every other flanneld
-        sets its route to the node."""
+        """Return the annotations that flanneld writes on its node. From these annotations every
+        other flanneld sets its route to the node."""
         return {
             f"{ANNOTATIONS}/backend-type": "host-gw",
             f"{ANNOTATIONS}/backend-data": "null",

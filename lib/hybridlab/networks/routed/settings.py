@@ -8,7 +8,7 @@ from hybridlab.profiles.model import PlaneSettings, Profile
 
 PluginName = Literal["calico", "win-bridge", "azure-vnet", "vpc-bridge", "flannel"]
 IPAM = {"azure-vnet": "platform", "vpc-bridge": "platform"}
-"""Map each plugin to its source of pods' addresses, if this is not host-local."""
+"""The source of pods' addresses of each plugin that does not use host-local."""
 BY_OPERATOR = frozenset({"calico", "azure-vnet", "vpc-bridge"})
 """Plugins that Calico's operator supports."""
 

@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 SMALLEST_VNI = 4096
 """The smallest VNI on Windows."""
 NODE_PORTS_OF_THE_HOST = (17763, 1432)
-"""The first build whose host reaches NodePorts on its own address (KB4571748)."""
+"""The first Windows build on which a host reaches NodePorts on its own address (KB4571748)."""
 OVERHEAD = int(assumed.value("overhead"))
 """The overhead of each packet, in bytes."""
 EXTERNAL_VSID = 9999
 OVERLAY = "Overlay"
-"""The type, by HNS' name."""
+"""The type of the pods' HNS network, as HNS names it."""
 MAC_PREFIX = "0E-2A"
 """The first two bytes of pods' MAC addresses on Windows: Calico's default."""
 
 
 class Vxlan(Plane):
-    """The overlay of a cluster."""
+    """The VXLAN overlay of Calico in a cluster."""
 
     kind: ClassVar[str] = "vxlan"
     settings_type = VxlanSettings
@@ -178,8 +178,9 @@ class Vxlan(Plane):
         network; None otherwise.
 
         Felix gives every remote route the VNI that Felix read at its start. Nobody has reported
-        whether Windows nodes that all have the old VSID still reach each other. The profile decides
-        this, except for a VNI of which Felix uses 16 bits.
+        whether Windows nodes that all have the old VSID still reach each other, so the profile
+        decides. The profile does not decide if the VNI has more than 16 bits, of which Felix uses
+        only 16.
         """
         if windows is None:
             return None
@@ -261,7 +262,7 @@ class Vxlan(Plane):
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
         """Return ``vxlanVNI`` on Windows: felix-service.ps1 sets FELIX_VXLANVNI, which overrides
-        it."""
+        the FelixConfiguration."""
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -294,8 +295,8 @@ def external_network(machine: Machine) -> NetworkSpec:
 
 
 def remote_subnets(routes: NodeRoutes, vni: int) -> list[dict[str, Any]]:
-    """Return the policies by which HNS routes to other nodes; ``vni`` is for routes without a VNI
-    of their own."""
+    """Return the policies by which HNS routes to other nodes; ``vni`` is for routes that have no
+    VNI."""
     return [
         {
             "Type": "RemoteSubnetRoute",
@@ -315,7 +316,7 @@ def started_vni(windows: WindowsNode) -> int:
 
 
 def isolation_id(windows: WindowsNode) -> int:
-    """Return the VNI of Felix' routes to other nodes: the lower 16 bits of its own
+    """Return the VNI of Felix' routes to other nodes: the lower 16 bits of Felix' VNI
     (felix/dataplane/windows/vxlan_mgr.go)."""
     return started_vni(windows) & 0xFFFF
 
@@ -348,8 +349,8 @@ def pod_mac(address: str, prefix: str = MAC_PREFIX) -> str:
 
 
 def vtep_mac(node: str) -> str:
-    """Return a Windows node's distributed router MAC, which is also its tunnel's; it depends only
-    on the name."""
+    """Return the MAC of a Windows node's distributed router, which is also the MAC of the node's
+    tunnel. The MAC depends only on the node's name."""
     tail = hashlib.sha256(node.encode()).digest()[:3]
     return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
 

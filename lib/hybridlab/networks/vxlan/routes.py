@@ -85,8 +85,8 @@ def node_routes(
 def past_the_tunnel(
     facts: RoutingFacts, routes: NodeRoutes, subnet: ipaddress.IPv4Network
 ) -> NodeRoutes:
-    """Return a Linux node's routes, in which blocks of pools in cross-subnet mode are routed
-    directly to their nodes if these are in the same ``subnet``."""
+    """Return a Linux node's routes. Blocks of pools in cross-subnet mode are routed directly to
+    their nodes if these nodes are in the same ``subnet``."""
     near = [
         route
         for route in routes.remote_blocks

@@ -23,10 +23,10 @@ class VxlanSettings(PlaneSettings):
 
     windows_host_reaches_pods: bool = False
     """True: a Windows host itself reaches pods of other nodes. Sources contradict each other: the
-    walkthrough of 2020 says that it does not, but HNS' routes would allow it."""
+    walkthrough of 2020 denies this, but HNS' routes would allow it."""
     windows_host_reaches_services: bool = False
-    """True: a Windows host itself reaches ClusterIPs. Documents contradict each other on this,
-    too."""
+    """True: a Windows host itself reaches ClusterIPs. Documents contradict each other about this.
+    """
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):

@@ -17,6 +17,6 @@ async def err(process: Process, *lines: str) -> None:
 
 
 async def not_emulated(process: Process, what: str) -> int:
-    """Print that the lab cannot do this; return the exit status."""
+    """Print that the lab does not emulate ``what``; return the exit status."""
     await err(process, f"not emulated: {what}")
     return NOT_EMULATED_STATUS

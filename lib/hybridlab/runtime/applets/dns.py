@@ -22,11 +22,12 @@ ATTEMPTS = 2
 
 
 class NameNotFound(Exception):
-    """The resolver answered: there is no such name, or it has no A record; the message is the name."""
+    """The resolver answered that the name does not exist, or that it has no A record; the message
+    is the name."""
 
 
 class ResolverSilent(Exception):
-    """The server did not answer, refused the port, or answered without a result (SERVFAIL): it
+    """The server did not answer, its port was closed, or its answer had no result (SERVFAIL): it
     stays unknown whether the name exists."""
 
 

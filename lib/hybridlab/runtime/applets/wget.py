@@ -13,7 +13,7 @@ _DEFAULT_TIMEOUT = 900.0
 
 
 class _Failed(Exception):
-    """The message, without the prefix ``wget:``."""
+    """The command failed; the message has no prefix ``wget:``."""
 
 
 async def wget(process: Process) -> int:

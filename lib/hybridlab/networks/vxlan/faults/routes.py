@@ -33,7 +33,8 @@ PATIENCE = 10.0
 
 
 class _OfFelix(Entries):
-    """A fault of a node's Felix, for which Felix must program its routes or its tunnel again."""
+    """A fault of a node's Felix. It takes effect once Felix has programmed its routes or its tunnel
+    again."""
 
     def __init__(
         self,

@@ -59,8 +59,8 @@ def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
 
 
 INNER_FRAGMENT = "@th,288,16 & 0x3fff != 0"
-"""Matches VXLAN that carries a piece of a datagram: after 8 bytes of UDP, 8 of VXLAN and 14 of Ethernet come the flag
-More Fragments and the offset, 6 bytes into the inner IPv4 header."""
+"""Matches VXLAN that carries a fragment of a datagram. The flag More Fragments and the offset are 6
+bytes into the inner IPv4 header, after 8 bytes of UDP, 8 of VXLAN and 14 of Ethernet."""
 
 
 @TYPES.fault(
