@@ -29,8 +29,8 @@ class Nonconformance(AssertionError):
     """The explanation from which the text was made, if an expectation about an attempt raised the
     error."""
     paths: Sequence[Attempt] = ()
-    """One attempt of each wrong path, the worst path first, if the expectation can distinguish
-    wrong paths."""
+    """An attempt of each wrong path, the worst path first, if the expectation can distinguish wrong
+    paths."""
     cause: str = ""
     """The cause if the explanation has none, in words that other failures may share."""
 
@@ -128,13 +128,13 @@ class EnvironmentBroken(SuiteError):
 
 
 class Wavered(EnvironmentBroken):
-    """A path lost some connections, or a foreign policy changed during the test: run the test once
-    more at the end."""
+    """A path lost some connections, or a foreign policy changed during the test. The run repeats
+    the test once at its end."""
 
 
 class LockLost(EnvironmentBroken):
-    """Another run has taken the cluster's run lock: this run may change nothing beyond its own
-    namespaces any more."""
+    """Another run has taken the cluster's run lock: from now on, this run may change only its own
+    namespaces."""
 
 
 class UsageProblem(SuiteError):
@@ -165,8 +165,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def lack_of_files(error: BaseException | None) -> str:
-    """Return the message that this process cannot open more files; empty if the error has another
-    cause."""
+    """Return the message that this process cannot open more files, or an empty string if the error
+    has another cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

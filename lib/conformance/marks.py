@@ -21,7 +21,8 @@ ABOUT = {
     "tcp": "TCP variants of tests that also exist for UDP, and tests about TCP itself",
     "udp": "paths by UDP",
 }
-"""Subjects of ``-k`` that tests name themselves, since no claim is about them alone."""
+"""Subjects for ``-k`` with their descriptions. Tests name them by :func:`about`, since no claim is
+about such a subject alone."""
 
 
 BUILDS = {
@@ -29,7 +30,8 @@ BUILDS = {
     "20349 to 26099": ">=20349 <26100", "26100": ">=26100",
 }  # fmt: skip
 """Ranges of Windows builds that distinguish parts of claims. Each build is in exactly one range:
-Server 2019, builds up to 20H2, Server 2022, builds before 2025, Server 2025 and later."""
+Server 2019, builds up to 20H2, Server 2022, builds between Server 2022 and Server 2025, Server 2025
+and later."""
 
 
 def verifies(
@@ -44,14 +46,14 @@ def verifies(
     """Mark a test that decides this claim, or the named part of it; a test may carry several such
     marks.
 
-    ``part`` is stable from run to run, and may name parameters in braces; ``linux->windows pod-ip``
-    (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: the part is
-    the half of the claim that changes something, with the isolation that the catalog gives to this
-    half. ``alone_on``: the operating system of the nodes that the part has to itself, or a
-    parameter in braces; by default, the catalog decides.
+    ``part`` is stable from run to run, and may name parameters in braces; a part named
+    ``linux->windows pod-ip`` (client's OS, server's OS, path) is a cell of the report's matrix.
+    ``active``: the part is the half of the claim that changes something, with the isolation that
+    the catalog gives to this half. ``alone_on``: the operating system of the nodes on which no
+    other test may run meanwhile, or a parameter in braces; by default, the catalog decides.
 
-    ``applies``: if the part applies to fewer clusters than the claim, the condition in the
-    catalog's words: ``{"modes": ["vxlan"]}``. ``provisional``: the part is new, and has not been
+    ``applies``: for a part that applies to fewer clusters than its claim, the condition, in the
+    catalog's syntax: ``{"modes": ["vxlan"]}``. ``provisional``: the part is new, and has not been
     shown on a real cluster yet. Gates do not require it, but its VIOLATED counts.
     """
     claims = catalog()
@@ -63,7 +65,7 @@ def verifies(
         )
     if (applies or provisional) and not part:
         raise pytest.UsageError(
-            f"verifies({claim!r}): name the part; the catalog has what holds for the whole claim"
+            f"verifies({claim!r}): name the part; conditions of a whole claim belong in the catalog"
         )
     try:
         where = conditions(applies or {})
@@ -87,7 +89,8 @@ def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecora
 
 
 def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
-    """Mark a test with the YAML file under ``manifests/`` that it applies: its twin.
+    """Mark a test with the YAML file under ``manifests/`` that a user can apply to get the test's
+    policy (the test's twin).
 
     ``otherwise``: the same policy as Kubernetes writes it, for clusters on which Calico's policy
     cannot be written.
@@ -124,20 +127,21 @@ def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
     """Parametrize the ``world`` fixture with each shipped world (a set of policies), or with each
     shipped edit of a world.
 
-    The world's file names the claims that it decides; its name is the part.
+    The world's file names the claims that the world decides; the world's name is the name of the
+    part.
     """
     return pytest.mark.each_world(edits=edits)
 
 
 def each_story() -> pytest.MarkDecorator:
-    """Parametrize the ``story`` fixture with each shipped story. The story says which claims it
-    decides; the story's name is the name of the part."""
+    """Parametrize the ``story`` fixture with each shipped story. The story's file names the claims
+    that the story decides; the story's name is the name of the part."""
     return pytest.mark.each_story()
 
 
 def after_all_others() -> pytest.MarkDecorator:
-    """Mark a test that decides by the run's standing watch: it begins once no process has another
-    test left."""
+    """Mark a test that judges the run's standing watch, which probes paths during the whole run:
+    the test begins when no process has any other test left."""
     return pytest.mark.after_all_others
 
 
@@ -185,7 +189,7 @@ def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
 
 
 def other(os: OS) -> OS:
-    """Return the other operating system."""
+    """Return ``linux`` for ``windows``, and ``windows`` for ``linux``."""
     return "linux" if os == "windows" else "windows"
 
 
@@ -198,8 +202,8 @@ def each_build(claim: str, part: str) -> pytest.MarkDecorator:
     """Parametrize a test with ``builds``, a range of Windows builds: each of :data:`BUILDS` in
     turn.
 
-    ``part`` of the claim contains ``{build}``, and applies only to clusters with a node of that
-    build.
+    ``part``: the name of a part of the claim, with ``{build}`` in it; the part applies only to
+    clusters with a node of such a build.
     """
     return pytest.mark.parametrize(
         "builds",
@@ -235,11 +239,11 @@ def places() -> pytest.MarkDecorator:
 
 
 def either_policy_api(name: str) -> pytest.MarkDecorator:
-    """Parametrize the ``policy`` fixture with the same policy in Kubernetes' and in Calico's
-    form, each with its manifest.
+    """Parametrize the ``policy`` fixture with the same policy in Kubernetes' and in Calico's form,
+    each with its manifest.
 
-    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may name
-    the form: ``{policy}``.
+    The manifests are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may
+    name the form: ``{policy}``.
     """
     return pytest.mark.parametrize(
         "policy",

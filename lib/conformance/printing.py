@@ -25,7 +25,7 @@ _BRACKET = re.compile(r"(##\w*)\[")
 """Matches ``##vso[`` and ``##[`` of Azure Pipelines, anywhere in a line, and TeamCity's commands.
 """
 _COLOUR = r"\x1b\[[0-79]{0,3}(?:;[0-79]{1,3})*m"
-"""Matches changes of colour or weight. 8 is left out, since it hides text."""
+"""Matches changes of colour or weight. Code 8 is not matched, since it hides text."""
 _COLONS = re.compile(rf"^((?:[^\S\n]|{_COLOUR})*:):", re.MULTILINE)
 """Matches ``::error`` of GitHub Actions at the beginning of a line, also after blanks."""
 _BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")

@@ -45,7 +45,7 @@ STEPS = (
     ("agent-start", "an agent's start, with CPU and memory of the node", 30, starts.agents),
     (
         "policy-effect",
-        f"{effects.CHANGES} changes of policy and their removals, including that of syn-again",
+        f"{effects.CHANGES} changes of policy and their removals, including the denial of syn-again",
         60,
         effects.policy,
     ),
@@ -63,7 +63,7 @@ STEPS = (
     ("http", "answers of http.sys to malformed requests", 15, network.http),
     (
         "attempts-per-second",
-        "the maximum of attempts per second of an agent, in steps up to 40",
+        "the maximum number of attempts per second of an agent, in steps up to 40",
         20,
         starts.rates,
     ),
@@ -194,7 +194,7 @@ def carry_out(
     scene: Scene, steps: Iterable[tuple[str, str, float, Callable[[Scene], None]]]
 ) -> None:
     """Take the measurements one after the other. If a measurement fails, or no time is left for it,
-    record this and go on with the next."""
+    record the reason and go on with the next measurement."""
     for name, what, needs, measure in steps:
         say(f"{name}: {what}", error=True)
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of measurements with the assumptions of judge and lab, and of one calibration with
-another. Pure."""
+"""Compares measurements with the assumptions of judge and lab, and one calibration with another.
+The functions here are pure."""
 
 from __future__ import annotations
 

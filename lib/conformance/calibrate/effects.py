@@ -39,7 +39,7 @@ POLICY: dict[str, Any] = {
 OPEN = (Verdict.CONNECTED, Verdict.RESOLVED)
 
 Paths = Mapping[tuple[str, Workload], Attempt]
-"""The attempts to make, keyed by the measurement's name and the pod that it is about."""
+"""The attempts to make, keyed by the name of the measurement and the pod that is measured."""
 
 
 def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> None:
@@ -72,11 +72,11 @@ def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> 
 
 
 def _changed(before: Observation | None, observations: Observation, *, open_: bool) -> float | None:
-    """Return when a path opened (or closed), in Unix seconds, judged by its last two attempts.
-    None: it has not changed yet.
+    """Return the time (Unix seconds) at which a path opened (or closed), judged by its last two
+    attempts. Return None if it has not changed yet.
 
-    A path opens when an attempt is answered. It closes when two attempts in a row get no answer;
-    the time is then that of the beginning of the first attempt.
+    A path opens when an attempt is answered. A path closes when two attempts in a row get no
+    answer; the first of them then began at the returned time.
     """
     if open_:
         return (

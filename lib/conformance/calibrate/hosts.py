@@ -22,9 +22,8 @@ BESIDE = {
     "CNI files": f"foreach ($path in {', '.join(map(quoted, CNI_CONFIGURATIONS))}) "
     "{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }",
 }
-"""Maps names to one-line commands. The readings of :class:`conformance.probe.host.Hosts` use them,
-too.
-"""
+"""One-line commands, by name. The readings of :class:`conformance.probe.host.Hosts` use the same
+commands."""
 WITHIN = 2.0
 """The time limit, in seconds, of each connection of connect.ps1."""
 

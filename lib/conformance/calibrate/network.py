@@ -24,8 +24,8 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""The time limit, in seconds, of an attempt that is expected to end before it, for another
-reason."""
+"""The time limit, in seconds, of an attempt that is expected to end earlier, for another reason
+than this limit."""
 TIME_OUT = 24.0
 """Seconds until Windows itself ends an attempt: it sends SYNs at 0, 3 and 9 s, and waits 12 s
 more."""

@@ -20,9 +20,9 @@ from conformance.probe.protocol import AGENTS, POWERSHELL
 from conformance.timing import SYSTEM_CLOCK
 
 PARTS = {"cold": 1, "warm": 1, "two": 2, "three": AT_ONCE}
-"""Maps each step of a measurement to the number of starts at the same time."""
+"""The number of simultaneous starts in each step of a measurement."""
 RATES = {5: 15, 10: 30, 20: 60, 40: 120}
-"""Maps rates, in attempts per second, to the number of attempts: each rate lasts 3 s. Each agent is
+"""The number of attempts at each rate (in attempts per second): each rate lasts 3 s. Each agent is
 measured at one rate after the other."""
 
 
@@ -125,8 +125,8 @@ def rates(scene: Scene) -> None:
 
 
 def _late(scene: Scene, attempt: Attempt, rate: int) -> float:
-    """Return the number of seconds by which the latest attempt at this rate began late. If an
-    attempt did not connect, return the give-up time."""
+    """Make attempts at this rate. Return the longest delay, in seconds, with which an attempt
+    began. If an attempt did not connect, return the time limit of an attempt."""
     asking = scene.prober.asking()
     begun = time.monotonic()
     for number in range(RATES[rate]):

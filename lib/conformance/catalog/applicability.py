@@ -17,7 +17,7 @@ ALL = Conditions()
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
 """The kinds of conditions whose facts can be read on Windows nodes."""
 ASSUMED = Fact(True, "not read, but assumed")
-VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
+VERSION_REMEDY = "allow HostProcess pods, which read the version on the node, or name it by --windows-calico-version VERSION"
 """The advice for finding out Calico's version on Windows nodes."""
 
 
@@ -59,12 +59,12 @@ class Undecided:
 
     condition: str
     fact: str
-    remedy: str = "give the run the right to read it"
+    remedy: str = "give the run's user the right to read this"
     look: bool = False
     """True if a reading of the Windows nodes may decide the condition."""
 
     def __str__(self) -> str:
-        """Return ``it is about mode vxlan; that could not be found out: ...``."""
+        """Return ``it is about mode vxlan, and it is not known whether that holds here: ...``."""
         return (
             f"it is about {self.condition}, and it is not known whether that holds here: "
             f"{self.fact}"
@@ -75,8 +75,8 @@ Applicability = Applies | NotApplicable | Undecided
 
 
 def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applicability:
-    """Return NotApplicable for the first condition that fails, else Undecided for the first
-    condition that cannot be decided, else Applies.
+    """Return NotApplicable for the first condition that fails. If none fails, return Undecided for
+    the first condition that cannot be decided. If all conditions hold, return Applies.
 
     ``part``: the further conditions of a part of the claim. The answer is cached with the facts.
     """
@@ -114,11 +114,9 @@ def direct_server_return(node: NodeFacts) -> bool:
 
 
 def keeps_clients(node: NodeFacts) -> bool | None:
-    """Return whether direct server return is in effect on a Windows node: its build supports it,
-    and its kube-proxy is configured for it.
-
-    None: its build supports it, and the configuration of its kube-proxy is unknown.
-    """
+    """Return whether direct server return is in effect on a Windows node: the node's build supports
+    it, and kube-proxy there is configured for it. Return None if the build supports it, but
+    kube-proxy's configuration is unknown."""
     return node.dsr.value if direct_server_return(node) else False
 
 
@@ -292,5 +290,4 @@ CHECKS: Mapping[str, Callable[[Any, Facts, bool], Applicability]] = {
     "windows_builds": lambda wanted, facts, windows: _builds(wanted, facts),
     "dsr": lambda wanted, facts, windows: _dsr(wanted, facts),
 }
-"""Map each field of :class:`Conditions` to the function that decides it, in the order of the
-report."""
+"""The function that decides each field of :class:`Conditions`, in the order of the report."""

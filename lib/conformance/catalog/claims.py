@@ -199,11 +199,11 @@ class Claim:
     """The isolation of the check. If a half of the check changes something, this is the isolation
     of the read-only half."""
     active: Isolation | None = None
-    """The isolation of the half of the check that changes something, if there is such a half. Tests
-    of this half are marked ``active=True``."""
+    """The isolation of the half of the check that changes something; None: the check has no such
+    half. Tests of this half are marked ``active=True``."""
     denial: bool = False
-    """The claim states that a path is closed, or which policy keeps other paths open. A test can
-    show it only with a path that was observed closed."""
+    """The claim states that a path is closed, or that a policy closes some paths and leaves others
+    open. A test can show the claim only with a path that was observed closed."""
     holds: str = ""
     """The observation if the claim holds, in one sentence."""
     fails: str = ""

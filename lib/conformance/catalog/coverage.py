@@ -13,7 +13,7 @@ class Coverage:
     """Claims with tests, claims without tests, and claims that no program can decide."""
 
     tests: Mapping[str, tuple[str, ...]]
-    """Map each claim to the node ids of its tests."""
+    """The node ids of each claim's tests, by claim."""
     without: tuple[str, ...]
     manual: tuple[str, ...]
 

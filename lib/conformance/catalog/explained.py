@@ -83,8 +83,8 @@ def explained(
 
 
 def _changes(claim: Claim) -> str:
-    """Return how a claim's tests disturb other tests; empty if they run at the same time as other
-    tests."""
+    """Return a text about how a claim's tests disturb other tests. Return an empty string if the
+    tests run at the same time as other tests."""
     kinds = [isolation for isolation in (claim.isolation, claim.active) if isolation]
     return ", ".join([str(each) for each in kinds if each.kind is not IsolationKind.PARALLEL])
 

@@ -35,8 +35,8 @@ class KnownIssue:
 
     name: str
     claims: Mapping[str, tuple[str, ...]]
-    """Map each claim to its parts, in which ``*`` stands for any text. Empty: the issue may explain
-    any claim with the symptom."""
+    """The claims that the issue may explain, each with its parts, in which ``*`` stands for any
+    text. Empty: the issue may explain any claim with the symptom."""
     applies: Conditions
     """The clusters, versions and builds that have the issue. Only the nodes of the decision count.
     """
@@ -74,8 +74,8 @@ class KnownIssue:
         )
 
     def fits(self, decision: Decision, facts: Facts, told: str = "") -> bool:
-        """Return whether a decision matches this issue: in claim, part, versions of its nodes, and
-        all observations.
+        """Return whether this issue fits the decision's claim and part, the versions of its nodes,
+        and all its observations.
 
         ``told``: the first line of the test's failure.
         """
@@ -107,7 +107,7 @@ def load(text: str) -> tuple[KnownIssue, ...]:
 
 
 def _problem(entry: Mapping[str, Any]) -> str:
-    """Return the problem of an entry; empty if it is valid."""
+    """Return the problem of an entry, or an empty string if the entry is valid."""
     if strange := sorted({*entry} - _FIELDS):
         return ", ".join(strange)
     if missing := [field for field in (*_TEXTS, "symptoms") if not entry.get(field)]:

@@ -29,7 +29,8 @@ from conformance.model.claim import ClaimKind
 
 DATA = Path(__file__).with_name("data")
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's loader, which is ten times as fast, if PyYAML contains it."""
+"""libyaml's loader if PyYAML contains it, since it is ten times as fast; otherwise PyYAML's own
+loader."""
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+(?:/[\w.-]+)?)#(?P<number>\d+)")
 _ISOLATION = re.compile(r"(?P<kind>[a-z-]+)(?:\((?P<os>linux|windows)\))?")
 _ID = re.compile(r"[A-Z]+-\d+")
@@ -46,7 +47,7 @@ class Catalog(Mapping[str, Claim]):
     def __init__(self, claims: Sequence[Claim], tags: Mapping[str, str]) -> None:
         self._claims = {claim.id: claim for claim in claims}
         self.tags = dict(tags)
-        """Map each tag to its meaning."""
+        """The meaning of each tag."""
 
     def __getitem__(self, claim: str) -> Claim:
         return self._claims[claim]
@@ -263,7 +264,7 @@ def _isolation(node: Any, file: str) -> Isolation:
         raise _error(
             node,
             file,
-            f"isolation {text!r}: node-exclusive, and only that, names an OS in parentheses",
+            f"isolation {text!r}: node-exclusive needs an OS in parentheses, and no other kind has one",
         )
     return Isolation(IsolationKind(match["kind"]), match["os"])  # type: ignore[arg-type]
 
@@ -350,5 +351,4 @@ _OPTIONAL: Mapping[str, Callable[[Any, str], Any]] = {
     "denial": _flag,
     "needs": _needs,
 }
-"""Map each optional field of a claim to the function that reads it; :class:`Claim` has the
-defaults."""
+"""The function that reads each optional field of a claim; :class:`Claim` has the defaults."""

@@ -15,13 +15,15 @@ class SuiteTest:
     """A test function, read from the text of its file."""
 
     names: tuple[str, ...]
-    """The names of its file, its folder and its function."""
+    """The names of the test's file, folder and function."""
     place: str = ""
-    """Its node id, without parameters; ``suites/dns/test_records.py::test_a_record``."""
+    """The test's node id without parameters, such as ``suites/dns/test_records.py::test_a_record``.
+    """
     claims: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
     is_last: bool = False
-    """True if the test judges the standing watch; such a test runs after all other tests."""
+    """True if the test judges the standing watch, which probes paths during the whole run. Such a
+    test runs after all other tests."""
 
     def about(self, catalog: Catalog) -> set[str]:
         """Return the test's claims, the subjects of these claims, and the subjects that the test
@@ -60,8 +62,7 @@ def suite_tests(suites: Path) -> list[SuiteTest]:
 
 @functools.cache
 def _of_worlds(suites: Path) -> frozenset[str]:
-    """Return the claims of worlds and of stories of policies, which are in the files of worlds and
-    stories."""
+    """Return the claims that the YAML files of policy worlds and policy stories name."""
     texts = [path.read_text(encoding="utf-8") for path in (suites / "policy").rglob("*.yaml")]
     return frozenset(
         claim
@@ -71,7 +72,7 @@ def _of_worlds(suites: Path) -> frozenset[str]:
 
 
 def _read(marks: ast.AST, into: SuiteTest) -> None:
-    """Add the claims and subjects that marks name anywhere in this code."""
+    """Add the claims and subjects that the marks in this code name to the test ``into``."""
     for call in ast.walk(marks):
         name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
         given = [

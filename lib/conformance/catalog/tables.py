@@ -38,11 +38,9 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
 
 
 def row(table: str, calico: str | None) -> Row | None:
-    """Return the row for a version of Calico; an unknown version counts as the newest. None: the
-    table has no row for the version.
-
-    Raise MissingCapability for releases that are newer than every table.
-    """
+    """Return the row for a version of Calico, or None if the table has no such row. An unknown
+    version counts as the newest. Raise MissingCapability for releases that are newer than every
+    table."""
     version = Version.parse(calico or KNOWN)
     if version >= NEXT:
         raise MissingCapability(

@@ -176,7 +176,7 @@ OF_JOBS = {
         examples=("calico-conformance job --image=IMAGE -- --require=core | kubectl apply -f -",),
     ),
     "fetch": Command(
-        "wait for such a Job and write its results as one archive; exit code: that of the run",
+        "wait for a Job made with `job`, and write its results as one archive; exit code: that of the run",
         None,
         examples=("calico-conformance fetch --kubeconfig=lane.yaml --to=results",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -270,7 +270,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--workers": {
                     **workers,
-                    "help": "number of workers that such runs may have (default: %(default)d)",
+                    "help": "number of workers that a run with these namespaces may have (default: %(default)d)",
                 },
             },
             examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),
@@ -405,7 +405,7 @@ def _commands() -> dict[str, Command]:
                     "type": float,
                     "default": 10.0,
                     "metavar": "N",
-                    "help": "end after N minutes (default and most: %(default)g)",
+                    "help": "end after N minutes (default and maximum: %(default)g)",
                 },
                 "--nodes": {"metavar": "NAME,...", "default": "", "help": "use only these nodes"},
                 "--image-registry": {

@@ -25,7 +25,7 @@ class DemoPods:
     windows_clients: Group
     windows_servers: Group
     seats: Mapping[str, str] = field(default_factory=dict)
-    """Maps each pod's uid to the name of its Deployment."""
+    """The name of each pod's Deployment, by the pod's uid."""
 
     def seat_of(self, workload: Workload) -> str:
         return self.seats[workload.uid]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disruptions of a cluster, assembled in one place for a test, a dry run and a restore.
 
-These differ in the access to the cluster (``changes``: described in a dry run), in the notes about
-changes (``journal``), and in how commands reach pods and hosts.
+The three uses differ in the access to the cluster (``changes``: a dry run only describes them), in
+the notes about changes (``journal``), and in how commands reach pods and hosts.
 """
 
 from __future__ import annotations

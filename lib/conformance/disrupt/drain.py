@@ -21,8 +21,8 @@ from conformance.pods.third_party import controller, daemonset_of, is_own, label
 from conformance.timing import Deadline, until
 
 ROUNDS = 2
-"""How many rounds of eviction may remove pods that came to a drained node, before the drain is
-given up."""
+"""The maximum number of rounds in which pods that came to a drained node are evicted. After that,
+the drain is given up."""
 DEFAULT_GRACE = 30
 """Kubernetes' default for terminationGracePeriodSeconds, in seconds."""
 HOSTNAME = "kubernetes.io/hostname"
@@ -38,10 +38,11 @@ class Drain(Disruption):
     """Pods with data in an emptyDir may be evicted."""
 
     def possible(self, node: str) -> list[Obj]:
-        """Return the pods that draining a node would evict.
+        """Return the pods that a drain of the node would evict.
 
-        Raise MissingCapability if one of them has no controller, or has data in an emptyDir that
-        may not be lost, or if a pod on the node takes longer to end than the drain waits.
+        Raise MissingCapability if one of these pods has no controller, or has data in an emptyDir
+        that may not be lost. Raise it also if a pod on the node takes longer to end than the drain
+        waits.
         """
         return self._evictable(node, self._on(node))
 
@@ -61,7 +62,7 @@ class Drain(Disruption):
                 f"node {node} cannot be drained: these pods of other owners would come back "
                 "although the node is cordoned: "
                 f"{', '.join(back)}",
-                "let these pods tolerate only taints of nodes without a cordon, and name no node; "
+                "remove from these pods the toleration of a cordon's taint, and the name of the node; "
                 "or move the pods "
                 "away; or run without --allow-cluster-disruptive",
             )
@@ -82,8 +83,8 @@ class Drain(Disruption):
         """Cordon a node and evict its pods; return the evicted pods.
 
         Raise MissingCapability as :meth:`possible` does. Raise EnvironmentBroken if a budget or an
-        error of the server still forbids an eviction when the time is over, or if a pod does not
-        go. Raise ApiRefused, LockLost.
+        error of the server still forbids an eviction when the time is over, or if an evicted pod
+        stays. Raise ApiRefused, LockLost.
         """
         self.possible(node)
         self.journal.patch(
@@ -103,11 +104,11 @@ class Drain(Disruption):
         self._wait_until_gone(node, pods, deadline)
 
     def emptied(self, node: str) -> list[Obj]:
-        """Read the pods of a drained node again and return those that have a network of their own:
-        the pods of DaemonSets and of the suite.
+        """Read the pods of a drained node again. Return the remaining pods with a network of their
+        own, which are pods of DaemonSets and of the suite.
 
-        Other pods that have come to the node are evicted, in at most ROUNDS rounds. Raise
-        EnvironmentBroken if such a pod is still there afterwards, and the errors of :meth:`drain`.
+        All other pods that have come to the node are evicted first, in at most ROUNDS rounds. Raise
+        EnvironmentBroken if one of them is still there afterwards, and the errors of :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)
@@ -132,8 +133,8 @@ class Drain(Disruption):
                 continue  # a caller that needs the pod's endpoint will report the pod
 
     def networked(self, node: str) -> list[Obj]:
-        """Return the pods on a node that have a network to lose; empty in a dry run, which evicts
-        no pods."""
+        """Return the pods on a node that have a network to lose. Return no pods in a dry run, which
+        evicts none."""
         return [] if self.changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
@@ -180,8 +181,8 @@ class Drain(Disruption):
             )
 
     def _returns(self, pod: Obj) -> str:
-        """Return why the pod that replaces a pod would come to the same node in spite of a cordon;
-        empty if it would not."""
+        """Return the reason why a pod's replacement would run on the same node in spite of a
+        cordon. Return an empty string if it would not."""
         spec = pod["spec"]
         if tolerated(CORDON, spec.get("tolerations") or ()):
             return f"tolerates {CORDON['key']}"
@@ -262,8 +263,8 @@ def grace(pod: Obj) -> float:
 
 
 def _loses(pod: Obj) -> bool:
-    """Return whether a pod loses its network when its node does. Pods of the suite's own DaemonSets
-    do not count."""
+    """Return whether a pod loses its network when its node's HNS network is removed. Pods of the
+    suite's own DaemonSets do not count."""
     return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
 

@@ -72,12 +72,12 @@ class EndingPolicy:
         *cases: Case,
         back: str,
     ) -> None:
-        """Expect Felix on the server's node to keep running under ``made`` of ``policy``, and the
+        """Expect Felix on the server's node to keep running under the policies ``made``, and the
         cases to hold.
 
-        Once the policy is removed, ``then`` must take effect on the node; otherwise Felix has not
-        recovered. ``back`` is the reason for this control. Raise Nonconformance if Felix ends, or
-        if the policy is not in force.
+        ``policy`` has their names and removes them. After that, the policies ``then`` must take
+        effect on the node; otherwise Felix has not recovered. ``back`` is the reason for this
+        control. Raise Nonconformance if Felix ends, or if the policies ``made`` are not in force.
         """
         node = server.node
         patience = self.expect.timings.of(server.os)

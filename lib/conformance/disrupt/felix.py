@@ -40,13 +40,13 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""The entry in the journal for a restart of Felix. If the run dies, it may be unnoticed that Felix
-has ended. Until Felix is back, policies do not change on the node."""
+"""The entry in the journal for a restart of Felix. If the run dies, nobody else may notice that
+Felix has ended. Until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
 """The interval, in seconds, between two checks whether a pod has ended. It is short, since the next
 pod may start at once, and the time without Felix is short."""
 AROUND = 3
-"""How many attempts are made at a change that must happen while Felix does not run."""
+"""The maximum number of attempts to make a change while Felix does not run."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -70,8 +70,8 @@ class Felix:
 
         ``claims``: claims of the test that restarts Felix, for messages. ``windows_pods``: labels
         of Felix' pods on Windows. ``processes``: reads and ends Felix' process in its pod on
-        Windows; None: that is not possible on this cluster. ``services``: reads and ends Felix
-        where it is a service of the host; None: Felix runs in pods on this cluster.
+        Windows; None: the process cannot be reached on this cluster. ``services``: reads and ends
+        Felix where it is a service of the host; None: Felix runs in pods on this cluster.
         """
         self._kube = kube
         self._journal = journal
@@ -102,12 +102,12 @@ class Felix:
         undone: Callable[[], object] = lambda: None,
     ) -> list[Restart]:
         """Restart Felix, by deleting its pod, on all of these nodes at once, and make a ``change``
-        while no Felix runs there.
+        while no Felix runs there. Return when Felix is ready again on all nodes.
 
-        Return when Felix is ready again on all nodes. If a Felix is back before the change was made
-        (the API server may be busy), the attempt shows nothing. Then ``undone`` reverts the change,
-        and the attempt is repeated, a few times. Raise ControlBroken if Felix was back too early
-        each time. Errors of the two functions, and of :meth:`restart`, are passed on.
+        If Felix on a node is back before the change was made (the API server may be busy), the
+        attempt shows nothing. Then ``undone`` reverts the change, and the attempt is repeated, at
+        most :data:`AROUND` times in all. Raise ControlBroken if Felix was back too early each time.
+        Errors of the two functions, and of :meth:`restart`, are passed on.
         """
         for left in reversed(range(AROUND)):
             back, early = self._restart_around(nodes, change)
@@ -147,9 +147,12 @@ class Felix:
         return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart Felix on one node after the other: its process, or its pod if the process cannot
-        be reached, or the host's service. Raise as :meth:`restart` does; after an error, Felix is
-        not restarted on the remaining nodes."""
+        """Restart Felix on one node after the other: by its process, by its pod if the process
+        cannot be reached, or by the host's service.
+
+        Raise as :meth:`restart` does; after an error, Felix is not restarted on the remaining
+        nodes.
+        """
         return [self._restart_alone(node) for node in nodes]
 
     def _service_of(self, node: str) -> Processes | None:
@@ -325,11 +328,9 @@ class Felix:
         )
 
     def back(self, node: str) -> None:
-        """Wait until Felix runs on a node again, however it was stopped.
-
-        Raise EnvironmentBroken if it does not, ProbeBroken or MissingCapability if a service cannot
-        be read.
-        """
+        """Wait until Felix runs on a node again, for whatever reason it ended. Raise
+        EnvironmentBroken if Felix does not come back, ProbeBroken or MissingCapability if a service
+        cannot be read."""
         services = self._service_of(node)
 
         def missing() -> str:
@@ -350,7 +351,8 @@ class Felix:
 
     def watched(self, node: str) -> Callable[[], str]:
         """Return a function that reports whether Felix on a node has ended since this call. The
-        function describes the pod or process that replaced Felix; empty: Felix has not ended.
+        function returns a description of the new pod or process of Felix, or an empty string if
+        Felix has not ended.
 
         Raise ProbeBroken, or MissingCapability if Felix cannot be observed.
         """

@@ -2,9 +2,9 @@
 """Finds Felix' process on a Windows node and ends it inside its container; felix-service.ps1 then
 starts a new process.
 
-This restarts Felix and has no other effect. If the pod were deleted, it would remove the node's CNI
-configuration (uninstall-calico-hpc.ps1), so that the node might turn NotReady, and the new pod
-would need its image again.
+This restarts Felix and has no other effect. Deleting the pod would do more: its end removes the
+node's CNI configuration (uninstall-calico-hpc.ps1), so that the node may turn NotReady. The new pod
+would also need its image again.
 """
 
 from collections.abc import Callable
@@ -71,8 +71,8 @@ class FelixProcess:
             raise ProbeBroken(f"{what} cannot be ended: {done.output.strip()[:300]}")
 
     def ready(self, place: Obj) -> bool:
-        """Return whether Felix is ready, according to the command of its readiness probe if it has
-        one."""
+        """Return whether Felix is ready: the command of its readiness probe succeeds, or the
+        container has no such command."""
         name = _container(place)
         container = next(item for item in place["spec"]["containers"] if item["name"] == name)
         argv = value_at(container, "readinessProbe", "exec", "command")
@@ -80,8 +80,8 @@ class FelixProcess:
 
 
 def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
-    """Return the result of the command that ends Felix. None: the command was cut off, and only a
-    read of the processes shows whether it ended Felix."""
+    """Return the result of the command that ends Felix. Return None if the command was cut off;
+    then only a read of the processes shows whether Felix has ended."""
     try:
         return end()
     except ExecBroken as broken:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks before a change that affects the whole cluster: Calico works, and no other program manages
-the setting. A refusal raises MissingCapability, since nothing was changed."""
+the setting that is about to change. A refusal raises MissingCapability, since nothing was changed.
+"""
 
 from collections.abc import Iterator
 
@@ -11,8 +12,8 @@ from conformance.kube.fields import list_at, mapping_at, value_at
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""The APIs from which the object's managers (``managedFields``) are read. Calico's API server hides
-them; the CRD shows who wrote the object."""
+"""The APIs from which the managers (``managedFields``) of the FelixConfiguration are read. Calico's
+API server hides the managers; the CRD shows them."""
 STATUS = "operator.tigera.io/v1"
 ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
 """Beginnings of the names of managers that revert nothing: Calico's own managers, which set

@@ -72,10 +72,10 @@ class FullNode:
         check(self.context, "behaviour", [(None, case[0], case) for case in counts], judge)
 
     def takes_no_more(self, nodes: Sequence[str], *, because: str, do: str) -> None:
-        """Expect that each address of a node's block is given to a pod, that IPAM refuses the next
-        pod, and that this pod starts once another pod is removed.
+        """Expect that each address of a node's block is given to a pod, and that IPAM refuses the
+        next pod. Once another pod is removed, the refused pod must start.
 
-        Raise MissingCapability if the kubelet's limit or memory would stop the pods earlier,
+        Raise MissingCapability if the kubelet's limit or memory would stop the pods earlier. Raise
         EnvironmentBroken if pods of another owner take addresses, or if the kubelet refuses a pod.
         """
         blocks = [(node, self._block(node, room)) for node, room in self._nodes(nodes)]
@@ -137,8 +137,8 @@ class FullNode:
 
     def _others(self, node: NodeFacts) -> str:
         """Describe how many addresses in the blocks of other nodes are free. Raise
-        MissingCapability if there are none, if the pool has free addresses that belong to no node,
-        or if the cluster is no lab."""
+        MissingCapability if none is free, if the pool has free addresses that belong to no node, or
+        if the cluster is no lab."""
         if not self.on_lab:
             text = "a full pool leaves pods of other owners without addresses"
             raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")
@@ -187,8 +187,9 @@ class FullNode:
         )
 
     def _next(self, node: NodeFacts, head: str) -> tuple[str, str, str]:
-        """Start a pod on a full node. Return its name, and either its address or IPAM's refusal;
-        the other is empty.  Raise EnvironmentBroken if the pod waits for another reason."""
+        """Start a pod on a full node. Return the pod's name, its address (empty if IPAM refused it)
+        and IPAM's refusal (empty if it got an address). Raise EnvironmentBroken if the pod waits
+        for another reason."""
         (last,) = self._pause.start(node, 1)
         late, _ = self._pause.wait(
             node,

@@ -2,8 +2,9 @@
 """Changes of the overlay in addition to the delivery of a VNI: cross-subnet mode, another UDP port,
 a VNI that Windows refuses, and a VNI of which Windows uses only 16 bits.
 
-They are steps within a :class:`VniChange`, which restores all changes once. The decisions about the
-claims here do not affect the claim of the VniChange: failures are kept, and raised at the end.
+These changes are steps within a :class:`VniChange`, which restores all of them at its end. The
+decisions about the claims here do not affect the claim of the VniChange: failures are kept, and
+raised at the end.
 """
 
 import ipaddress
@@ -30,7 +31,8 @@ TOO_SMALL = 4095
 
 @dataclass(frozen=True)
 class _Change:
-    """A change that an expectation makes between its control and its attempts."""
+    """A change that an expectation makes after its control attempts, and before the attempts that
+    judge the change."""
 
     apply: Callable[[], None]
 
@@ -135,7 +137,8 @@ class OverlayChange:
         Check(self.story.expect.context, "behaviour", self._errors).end()
 
     def _of_small(self, node: NodeFacts, name: str, because: str) -> Judged:
-        """Return what a pod shows that was created on a node with a VNI below 4096."""
+        """Return the judgement about a pod that was created on a node with a VNI below 4096:
+        whether the CNI plugin refused the pod for its VNI."""
         late, seconds = self.pause.wait(
             node, [name], enough=lambda late: not late or self.pause.refusal(late[0])
         )
@@ -153,8 +156,8 @@ class OverlayChange:
         )
 
     def _of_large(self, node: NodeFacts, vni: int) -> Judged | None:
-        """Return the failure that a Windows node's routes show in addition to the paths; None: the
-        routes show no failure."""
+        """Return the failure that a Windows node's routes show, in addition to the failures of
+        paths. Return None if the routes show no failure."""
         sent = self.story.vni.sent(node.name)
         whole = sent == {vni}
         if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):

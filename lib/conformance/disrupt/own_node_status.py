@@ -20,7 +20,8 @@ from conformance.model.facts import NodeFacts
 from conformance.timing import Clock, until
 
 FILLED = 3
-"""How often the Linux node's status must be filled. Two updates are one period apart."""
+"""The number of times that the Linux node's status must be filled. Two updates are one period
+apart."""
 
 
 class OwnNodeStatus:
@@ -50,10 +51,10 @@ class OwnNodeStatus:
 
     def stay_empty(self, *, because: str) -> None:
         """Expect each Windows node's status to stay empty until the Linux node's status was filled
-        often enough.
+        :data:`FILLED` times. If a Windows node's status is filled, the limitation is LIFTED.
 
-        A filled status of a Windows node is LIFTED. Raise ControlBroken if the Linux node's status
-        is not filled, MissingCapability if the user may not create the objects.
+        Raise ControlBroken if the Linux node's status is not filled, MissingCapability if the user
+        may not create the objects.
         """
 
         def judge(node: NodeFacts) -> Judged:
@@ -67,7 +68,8 @@ class OwnNodeStatus:
         check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
-        """Return when the Windows node's status was last filled; empty if it never was."""
+        """Return the time when the Windows node's status was last filled, or an empty string if it
+        was never filled."""
         changes = self._journalled.changes
         times = dict[str, None]()
         own = self._request(windows)

@@ -69,9 +69,9 @@ class Procedure:
         self._clock = clock
 
     def possible(self, node: str) -> None:
-        """Raise MissingCapability if the procedure could not be carried out. The reason may be pods
-        that have no controller, take too long to end or would come back to a cordoned node, or a
-        Felix that runs in no pod."""
+        """Raise MissingCapability if the procedure could not be carried out. Pods are a reason if
+        they have no controller, take too long to end, or would come back to a cordoned node. A
+        Felix that runs in no pod is another reason."""
         self._drain.refuse_returning(node)
         self._felix.pod(node)
 

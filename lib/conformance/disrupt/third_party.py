@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods of other owners' DaemonSets on a node. A drain leaves these pods there, and they lose their
-network together with the node. A running pod gets no new endpoint (projectcalico/calico#5164): its
-network stays dead until the pod is deleted and its DaemonSet creates a new pod.
-"""
+network when the node's HNS network is removed. A running pod gets no new endpoint
+(projectcalico/calico#5164): its network stays dead until the pod is deleted and its DaemonSet
+creates a new pod."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,10 +71,8 @@ class ThirdPartyPods(Disruption):
             self._back(node, awaited, {pod["uid"] for pod in pods}, longer)
 
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str], longer: float) -> None:
-        """Wait until each DaemonSet has a ready pod on the node that is not an old pod.
-
-        ``longer``: additional seconds that the end of the old pods may take.
-        """
+        """Wait until each DaemonSet has a new, ready pod on the node. ``longer``: additional
+        seconds that the end of the old pods may take."""
 
         def missing() -> list[str]:
             there = [

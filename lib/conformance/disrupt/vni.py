@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivers a VXLAN network identifier (VNI) to every node. Even with this setting, a node may still
-use another VNI.
+"""Delivers a VXLAN network identifier (VNI) to every node. A node that has received the setting may
+still use another VNI.
 
 On Linux, Felix takes the VNI from the FelixConfiguration, restarts and makes its device again.
-Windows takes it from the environment of calico-node-windows and from the CNI configuration. The
-operator renders both from the FelixConfiguration and replaces the pods. If Calico was installed by
-manifests, the DaemonSet is edited instead (claims.md, VXLAN-9).
+Windows nodes take the VNI from the environment of calico-node-windows and from the CNI
+configuration. The operator renders both from the FelixConfiguration and replaces the pods. If
+Calico was installed by manifests, the DaemonSet is edited instead (claims.md, VXLAN-9).
 """
 
 import copy
@@ -81,7 +81,8 @@ class Vni(Disruption):
         return link.vxlan.vni if link and link.vxlan else None
 
     def sent(self, node: str) -> set[int]:
-        """Return the VNIs of a Windows node's packets to other nodes. Raise ProbeBroken."""
+        """Return the VNIs with which a Windows node sends packets to other nodes. Raise
+        ProbeBroken."""
         return {
             remote.vni
             for network in self.hosts.hns_networks(node)
@@ -186,8 +187,8 @@ class Vni(Disruption):
         )
 
     def _unrendered(self, node: str, vni: int) -> str:
-        """Return what is missing from a Windows node's calico-node-windows; empty if it has the
-        VNI."""
+        """Return a description of what calico-node-windows of a Windows node lacks, or an empty
+        string if it has the VNI."""
         pods = [
             pod
             for space in NAMESPACES
@@ -202,8 +203,8 @@ class Vni(Disruption):
         return ""
 
     def _unwritten(self, node: str, vni: int) -> str:
-        """Return what is missing from a Windows node's CNI configuration; empty if it has the
-        VNI."""
+        """Return a description of what a Windows node's CNI configuration lacks, or an empty string
+        if it has the VNI."""
         written = CONFIGURED.search(
             self.hosts.cni_configuration(node, cni_files(self._daemonset()))
         )

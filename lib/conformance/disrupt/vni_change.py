@@ -41,9 +41,10 @@ class VniChange:
     windows: Sequence[str]
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
-    """Reports that Windows used the new VNI. It is called after traffic has shown this."""
+    """Reports that Windows used the new VNI. The function is called after traffic has shown this.
+    """
     fit: Callable[[], object] = lambda: None
-    """Raises MissingCapability if nothing may be changed now."""
+    """Raises MissingCapability if the cluster may not be changed now."""
     services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
     """Returns the paths from Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
@@ -80,10 +81,7 @@ class VniChange:
 
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then create a new pod with a network on every Windows node.
-
-        Raise MissingCapability if a node could not get a new network any more; nothing was changed
-        then.
-        """
+        Raise MissingCapability, before any change, if a node could not get a new network later."""
         vni = self.begin() + self.step
         self.give(vni)
         self.delivery = replace(self.delivery, before=vni - self.step)
@@ -94,8 +92,8 @@ class VniChange:
         )
 
     def begin(self) -> int:
-        """Record how every Windows node gets its network back, before any change. Return the VNI
-        before the change. Raise as :meth:`deliver` does."""
+        """Before any change, record in the journal how every Windows node gets its network back.
+        Return the present VNI. Raise as :meth:`deliver` does."""
         if self.changed is None:
             for node in self.windows:
                 self.procedure.possible(node)
@@ -171,11 +169,9 @@ class VniChange:
         self._serve(because)
 
     def put_back(self) -> None:
-        """Restore the changes and check that all paths are as before.
-
-        Raise EnvironmentBroken (with the changes that could not be restored), ControlBroken (a path
-        that was open is not open now).
-        """
+        """Restore everything that was changed, and check that all paths are as before. Raise
+        EnvironmentBroken (with the changes that could not be restored), ControlBroken (a path that
+        was open is not open now)."""
         if self.changed is None:
             return
         before = self.changed
@@ -196,11 +192,11 @@ class VniChange:
         return [*self.now.between, *self.now.among, *self.now.across]
 
     def _serve(self, because: str) -> None:
-        """Check that Services and names work from Windows pods; if not, restart kube-proxy on their
-        nodes and check again.
+        """Check that Services and names work from Windows pods. If they do not, restart kube-proxy
+        on the pods' nodes and check again.
 
-        Raise ControlBroken, EnvironmentBroken. It is no Nonconformance, since no document says that
-        Services and names survive the procedure.
+        Raise ControlBroken, EnvironmentBroken. A failure is no Nonconformance, since no document
+        says that Services and names survive the procedure.
         """
         pairs = self.services(self.now)
         if not pairs:
@@ -225,7 +221,7 @@ class VniChange:
             self.expect.control(self.services(self.now), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
-        """Return whether all of these paths to Services work. All of them must begin on the same
+        """Return whether all of these paths to Services work. The paths must begin on the same
         node."""
         try:
             self.expect.control(pairs, because="this shows on which nodes Services do not work")

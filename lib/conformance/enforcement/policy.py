@@ -51,9 +51,8 @@ class Policy:
         ``policy.apply(server=server)``.
 
         ``into``: the worker's namespace that gets the policies; empty: the namespace of its pods.
-
         Raise UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
-        here), GuardRefused, ApiRefused (the cluster does not accept it).
+        here), GuardRefused, ApiRefused (the cluster does not accept a policy).
         """
         into = into or self._namespace
         objects = manifest.load(MANIFESTS / self._path)
@@ -71,15 +70,15 @@ class Policy:
         )
 
     def filled(self, *, into: str = "", **named: Named) -> Later:
-        """Return the policies with these values for their placeholders, not yet applied; the
-        arguments are those of :meth:`apply`."""
+        """Return a change that applies the policies with these values for their placeholders;
+        expectations make the change. The arguments are those of :meth:`apply`."""
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Delete and create all policies again, label and annotate each of them, and add policies
-        that select no pod of the test.
+        """Make changes of policies that must have no effect on the test's pods.
 
-        These additional policies are created, deleted, and created again.
+        All policies are deleted and created again, and each is labelled and annotated. Then
+        policies that select no pod of the test are created, deleted, and created again.
         """
         there = [(target.namespace, obj) for target, obj in self._applied.objects.items()]
         change = self.change

@@ -33,24 +33,25 @@ class Seats:
         self._deployer = deployer
         self._placement = placement
         self._wishes: dict[tuple[str, str], Wish] = {}
-        """The wished pods, keyed by space and node."""
+        """The requests for pods, keyed by space and node."""
         self._pods: dict[tuple[str, str], Workload] = {}
         self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
-        """Map the name of each node without seats to the node and the error."""
+        """The nodes without seats, by name, each with its error."""
         self.members: dict[str, Seat] = {}
-        """Map each node to the seat of its member: the pod to which a story's events happen. Empty
-        outside stories."""
+        """The seat of each node's member, by node. The member is the pod to which a story's events
+        happen. Empty outside stories."""
         self.member_pods: dict[str, Workload] = {}
-        """Map each node to its member's pod."""
+        """The pod of each node's member, by node."""
         self.at_rest = False
-        """Every pair of seats was open after the last world ended."""
+        """True if the path between every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
-        """The longest time, in seconds, that the policies of each of the newest worlds took to
+        """For each of the newest worlds, the longest time, in seconds, that its policies took to
         close a path between these seats."""
 
     @property
     def latency(self) -> float:
-        """Return the longest time that the policies of a recent world took, in seconds."""
+        """Return the longest time, in seconds, that the policies of a recent world took to close a
+        path."""
         return max(self.latencies, default=0.0)
 
     @property
@@ -72,7 +73,7 @@ class Seats:
 
     @property
     def bystanders(self) -> dict[str, Workload]:
-        """Map each node to its bystander."""
+        """Return the bystander of each node, by node."""
         return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
 
     def pod(self, seat: Seat) -> Workload:
@@ -83,8 +84,8 @@ class Seats:
         """Deploy the seats, or renew seats whose pods changed. Return a decision for each node
         without seats, with the reason.
 
-        Raise the first pod's error if no node of an operating system has seats, and
-        MissingCapability if there is no such node.
+        If no node of an operating system has seats, raise the first pod's error. If the cluster has
+        no node of this operating system, raise MissingCapability.
         """
         nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
         if not self._wishes:
@@ -138,7 +139,7 @@ class Seats:
         )
 
     def _again(self) -> None:
-        """Deploy a successor for each pod of these seats that is no longer the same pod."""
+        """Deploy a new pod for each of these seats whose pod is gone or was replaced."""
         if self._deployer.changes.dry_run:
             return
         wrong = changed_among(self._deployer.kube, self._pods.values())

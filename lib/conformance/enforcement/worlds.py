@@ -30,7 +30,8 @@ LAST = guard.TIER
 """FIRST: kinds to which other objects refer, so they are applied first. LAST: the kind that is
 removed last."""
 AT_ONCE = 8
-"""The number of writes at the same time: each waits for the server, or for a calicoctl in a pod."""
+"""The maximum number of simultaneous writes: each waits for the API server, or for a calicoctl in a
+pod."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class WorldFile:
 
     @property
     def part(self) -> str:
-        """Return the part of its claims that the world decides: ``world: order of policies``."""
+        """Return the name of the part of claims that the world decides: ``world: order of
+        policies``."""
         return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
 
     @property
@@ -69,7 +71,7 @@ class WorldFile:
 
 
 def shipped(*, edits: bool) -> list[WorldFile]:
-    """Return the worlds that the suite ships, or its edits of worlds, by name."""
+    """Return the worlds that the suite ships, or the shipped worlds with an edit, by name."""
     return worlds_in(FOLDER / "edits" if edits else FOLDER)
 
 
@@ -85,8 +87,8 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could select pods outside the world; empty if the object
-    cannot."""
+    """Return the reason why an object of a world could select pods outside the world, or an empty
+    string if it cannot."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):
@@ -128,7 +130,7 @@ class Ground:
     at: float = 0.0
     """The time when the newest change was accepted (``time.monotonic``)."""
     _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
-    """Pods and namespaces that now have other labels than usual."""
+    """The present labels of pods and namespaces that do not have their usual labels."""
 
     def show(self, world: World) -> str:
         """Bring exactly this world's objects and labels into force; return the objects as YAML.
@@ -172,8 +174,8 @@ class Ground:
             raise errors[0]
 
     def _applied_besides(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
-        """Return the applied objects that are not wanted: with ``last``, objects of the kind
-        :data:`LAST`, else all other kinds."""
+        """Return the applied objects that are not in ``wanted``: with ``last``, only objects of the
+        kind :data:`LAST`; otherwise, only objects of other kinds."""
         return [
             target
             for target in self.applied.objects

@@ -39,14 +39,15 @@ from conformance.settings import Timings
 PAIRS = 3
 """The maximum number of pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
-"""Felix' log is read from this many seconds before the expectation's first attempt. The log is
-needed since the policy change, which directly precedes this attempt."""
+"""Felix' log is read from this many seconds before the expectation's first attempt, so that it
+includes the policy change. The change directly precedes this attempt."""
 WITHOUT_ATTEMPTS = 120.0
 """Seconds of Felix' log, up to now, that are read if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
 """The maximum number of bytes that are read of a log."""
 FELIX = "felix"
-"""The name of the container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
+"""The name of Felix' container in calico-node's pods on Windows; on Linux the name is
+``calico-node``."""
 
 
 class Evidence:
@@ -63,12 +64,13 @@ class Evidence:
         pods: str = hns.PODS,
         layer: Sources | None = None,
     ) -> None:
-        """Set up the evidence. ``host`` returns the run's own pod on a node's host, and ``run``
-        runs a command in a pod.
+        """Set up the evidence.
 
+        ``host`` returns the run's own pod on a node's host, and ``run`` runs a command in a pod.
         ``again`` makes attempts once more, while packets are captured; None: no packets are
-        captured. ``pods``: the expression that matches the names of pods' HNS networks. ``layer``:
-        the sources of the conclusion about the failed layer; None: there is no conclusion.
+        captured. ``pods``: the regular expression that matches the names of pods' HNS networks.
+        ``layer``: the sources of the conclusion about the failed layer; None: there is no
+        conclusion.
         """
         self._kube = kube
         self._run = run
@@ -200,8 +202,8 @@ class _Look:
         return {pod["spec"].get("nodeName"): pod for pod in reversed(pods)}
 
     def questions(self, hosts: Hosts, seconds: float) -> dict[str, Callable[[], str]]:
-        """Return the readings to take from the nodes. ``seconds``: the last part of the logs to
-        read."""
+        """Return the readings to take from the nodes, by title. ``seconds``: only the last seconds
+        of the logs are read."""
         asked: dict[str, Callable[[], str]] = {}
         for node in dict.fromkeys(end.node for end in self.ends):
             pods = [end for end in self.ends if end.node == node]
@@ -270,7 +272,7 @@ def failing_paths(error: BaseException) -> list[Attempt]:
 
 
 def choose(paths: Sequence[Attempt]) -> list[Attempt]:
-    """Return one path for each pair of nodes. Paths with a Windows end come first; apart from this,
+    """Return a path for each pair of nodes. Paths with a Windows end come first; apart from this,
     the order stays."""
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:

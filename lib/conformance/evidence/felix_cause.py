@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a failure begin with the line that Felix does not run, if it does not run on a node of the
-failure."""
+"""Puts the line that Felix does not run before the message of a failure, if Felix does not run on a
+node of the failure."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +35,12 @@ def name_felix(
     error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> str:
     """If Felix does not run on a node of an error, put a line about this before the error's
-    message, and return the line. Return an empty text if Felix runs on the nodes that the error is
-    about, or if its state is not known. ``names``: the cluster's nodes. ``down`` returns the nodes,
-    among the given nodes, on which Felix does not run, each with the state of Felix."""
+    message, and return the line.
+
+    Return an empty string if Felix runs on the nodes that the error is about, or if its state is
+    not known. ``names``: the cluster's nodes. ``down`` returns those of the given nodes on which
+    Felix does not run, each with the state of Felix.
+    """
     if not isinstance(error, Nonconformance | SuiteError):
         return ""
     try:

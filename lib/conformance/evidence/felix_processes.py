@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows nodes on which Felix does not run, as a pod or as a process on the host."""
+"""Finds Windows nodes on which Felix runs neither in a pod nor as a process on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,14 @@ class FelixProcesses:
 
     kube: Kube
     before: Mapping[str, int]
-    """Map each node to the number of Felix' restarts in its pod when the run began."""
+    """The number of Felix' restarts in its pod when the run began, by node."""
     program: Callable[[str], tuple[str, str]] | None = None
-    """Returns path and version of the program that runs as Felix on a node's host; empty if no such
-    program runs. None: on this cluster Felix runs only in pods."""
+    """Returns path and version of the program that runs as Felix on a node's host, or empty strings
+    if no such program runs. None: on this cluster Felix runs only in pods."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return the nodes whose Felix pod does not run, each with the state of the pod.
-
-        Best effort: empty if pods cannot be listed.
-        """
+        """Return the nodes whose Felix pod does not run, each with the state of the pod. Return no
+        nodes if the pods cannot be listed."""
         return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
 
     def down(self, nodes: Sequence[str]) -> dict[str, str]:

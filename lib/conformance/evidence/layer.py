@@ -15,7 +15,7 @@ from conformance.policy.acl_answer import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class End:
-    """The list of access rules at the end of a path on a Windows node."""
+    """The end of a path on a Windows node, with the list of access rules there."""
 
     pod: str
     node: str
@@ -23,17 +23,19 @@ class End:
     """The answer (allow or block) of the rules that Felix' release renders for the pod's
     policies."""
     held: Answer
-    """The answer of the rules that HNS really has."""
+    """The answer (allow or block) of the rules that HNS really has."""
     difference: str = ""
     """The first difference between Felix' rules and HNS' rules; empty if they are equal."""
     defects: str = ""
-    """The known defects of the release, if only they explain the answer of its rules."""
+    """The known defects of the release, if the release's rules give their answer only because of
+    these defects."""
     unread: str = ""
     """The reason why one of the two lists is not known."""
 
     @property
     def answers(self) -> tuple[Answer, Answer]:
-        """Return the answers of Felix' rules and of HNS' rules; empty if a list is not known."""
+        """Return the answers of Felix' rules and of HNS' rules. Return two empty strings if a list
+        is not known."""
         return ("", "") if self.unread else (self.promised, self.held)
 
 
@@ -54,7 +56,7 @@ class PathEvidence:
     """Wrong routes, forwarding entries, VNIs or ports with which the nodes reach each other's
     pods."""
     networks: str = ""
-    """The HNS networks of the Windows ends, each with the time since which it is unchanged."""
+    """The HNS networks of the Windows ends, each with the time of its last change."""
     balancer: str = ""
     """The fault of the Service's load balancer, if the load balancer is missing or wrong."""
     balancer_node: str = ""
@@ -86,7 +88,7 @@ def _leak(evidence: PathEvidence) -> str:
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
     """Return a text about the node whose list allows (or blocks) the packet because of known
-    defects; empty if there is no such node."""
+    defects. Return an empty string if there is no such node."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
         f"release ({end.defects}), with which Felix renders the policies"
@@ -146,7 +148,7 @@ def _of_service(evidence: PathEvidence) -> str:
         )
     if evidence.balancer_node:
         return (
-            f"the load balancer on {evidence.balancer_node} is as the EndpointSlices say, and the "
+            f"the load balancer on {evidence.balancer_node} matches the EndpointSlices, and the "
             "backends answer at their own addresses: the fault is below kube-proxy, in HNS"
         )
     return (

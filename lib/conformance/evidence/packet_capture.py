@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of a failing path, captured on the nodes of its ends while the path is tried again.
-
-The tries and the packets are recorded as evidence; they decide nothing.
-"""
+"""Captures the packets of a failing path on the nodes of its ends, while the path is tried again.
+The attempts and the packets are recorded as evidence; they decide nothing."""
 
 import datetime
 import functools

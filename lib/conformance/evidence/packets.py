@@ -86,8 +86,8 @@ def _headers(data: bytes, vxlan_port: int) -> Iterator[str]:
 
 
 def _ports(protocol: int, inside: bytes) -> tuple[int, ...]:
-    """Return the ports of source and target; none if the protocol has no ports, or the packet ends
-    before them."""
+    """Return the ports of source and target. Return no ports if the protocol has none, or if the
+    packet ends before its ports."""
     has_ports = protocol in {6, 17, 132} and len(inside) >= 4
     return struct.unpack_from(">HH", inside) if has_ports else ()
 

@@ -32,14 +32,14 @@ ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Ve
 """Verdicts that are possible only if a packet reached its target."""
 OVERLAY = "overlay"
 SERVED = "own address"
-"""The labels of two lines in an explanation: ``OVERLAY`` for wrong entries of the nodes for each
-other's pods, ``SERVED`` for backends that answer at their own addresses."""
+"""The labels of two lines in an explanation. ``OVERLAY``: the nodes have wrong entries for each
+other's pods. ``SERVED``: backends answer at their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a path's reading, other than the API and the hosts."""
+    """The sources of the evidence about a path, other than the API and the hosts."""
 
     lists: Lists
     by_defects: Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
@@ -126,8 +126,8 @@ class PathReading:
                 )
 
     def _networks(self, ends: Iterable[Workload]) -> Iterator[str]:
-        """Yield a line for each HNS network of a Windows end, with the time since which it is
-        unchanged."""
+        """Yield a line for each HNS network of a Windows end, with the time of the network's last
+        change."""
         for node in dict.fromkeys(end.node for end in ends if end.os == "windows"):
             yield from (
                 f"HNS network {network.name} of {node} unchanged since {network.updated}"
@@ -145,7 +145,8 @@ class PathReading:
             return []
 
     def _balancer(self, node: str, path: Attempt) -> str:
-        """Return the fault of the load balancer of a path's Service; empty if it has none."""
+        """Return the fault of the load balancer of a path's Service, or an empty string if there is
+        no fault."""
         assert path.target is not None
         found = self.kube.get("v1", "Node", node)
         look = Look(
@@ -188,8 +189,8 @@ def is_about_a_path(path: Attempt, explanation: Explanation) -> bool:
 
 
 def _balancing_node(path: Attempt) -> str:
-    """Return the Windows node whose kube-proxy translates the path's ClusterIP. Empty: a Linux node
-    translates it, or the path has another address."""
+    """Return the Windows node whose kube-proxy translates the path's ClusterIP. Return an empty
+    string if a Linux node translates it, or if the path's address is no ClusterIP."""
     is_cluster_ip = path.target is not None and path.target.path is Addressing.CLUSTER_IP
     return path.source.node if is_cluster_ip and path.source.os == "windows" else ""
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source addresses that a server may receive in a sound cluster: the client's own address, or
-the address of its node.
-
-Pure: computed from facts and workloads. The test says which of these addresses a claim allows.
-"""
+the address of its node. They are computed from facts and workloads alone. The test decides which of
+these addresses a claim allows."""
 
 import ipaddress
 from collections.abc import Callable, Iterable

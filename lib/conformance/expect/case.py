@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of a test: which clients connect to which servers, how, with which result, and why."""
+"""The rows of a test: the clients, the servers, the way in which they connect, the expected result,
+and the reason."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +22,17 @@ class _Row:
     open: bool
     because: str
     part: str = ""
-    """The ending of the name of the part that the row is about; empty: the row is about all parts.
+    """The end of the names of the parts that the row is about; empty: the row is about all parts.
     """
     at: Side | None = None
-    """The end whose node enforces the row; None: the end that the change's policies select."""
+    """The end whose node enforces the policies that the row is about; None: the end that the
+    change's policies select."""
     witness: bool = False
-    """The row's paths only show that the policies are in force; another claim decides about these
-    paths."""
+    """True: the row's paths only show that the policies are in force; another claim decides about
+    these paths."""
     always: bool = False
-    """The row holds with and without the limitation. If the limitation is gone, every other row is
-    expected reversed."""
+    """True: the row holds with and without the limitation. If the limitation is gone, the opposite
+    of every other row is expected."""
 
     def of_part(self, context: Context) -> Context:
         """Return the context in which this row is decided: its part, and the enforcing nodes."""
@@ -66,7 +68,8 @@ class Case(_Row):
     """Selects the servers by their node's relation to the client's node; ``itself``: each pod
     connects to itself."""
     optional: bool = field(default=False, kw_only=True)
-    """The row may have no server, because not every run names a target outside the cluster."""
+    """True: the row may have no server, because not every run names a target outside the cluster.
+    """
 
     def __post_init__(self) -> None:
         if not self.because:
@@ -125,8 +128,8 @@ def _several(end: Workload | Target | Sequence[Workload] | Sequence[Target]) -> 
 
 
 def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
-    """Return every path of the rows among these items. Raise UsageProblem if there is no path, or
-    if two rows contradict each other."""
+    """Return every path of these rows, with its row. Raise UsageProblem if there is no path, or if
+    two rows contradict each other."""
     found: dict[Pair, Row] = {}
     for row in (item for item in items if isinstance(item, Row)):
         for pair in row.pairs:

@@ -31,7 +31,7 @@ class Ruling:
     """The judge's decision about a case that needs more than "as expected" or a failure."""
 
     reason: str = ""
-    """A line that is understood without the rest of the message."""
+    """A line that a reader understands without the rest of the message."""
     verdict: ClaimVerdict = ClaimVerdict.CONFIRMED
     error: Exception | None = None
     """The failure, if there is one. Its verdict counts, and its reason if ``reason`` is empty."""
@@ -55,8 +55,8 @@ class Check:
     def each(
         self, cases: Iterable[tuple[Workload | None, End, T]], judge: Callable[[T], Judged]
     ) -> None:
-        """Judge each case, which has a source, a target, and the judge's input. The judge raises a
-        failure."""
+        """Judge each case, which has a source, a target, and the judge's input. The judge may raise
+        a failure or return it."""
         for source, target, case in cases:
             try:
                 found = judge(case)

@@ -22,8 +22,7 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""Seconds before the newest change of policy from which a message about the change covers Felix'
-log."""
+"""A message about a change of policy covers Felix' log from this many seconds before the change."""
 FELIX_WITHOUT_CHANGE = 60.0
 """Seconds of Felix' log that a message covers if there was no change of policy."""
 
@@ -54,7 +53,7 @@ class Sink:
         self.attached[name] = text
 
     def progress(self, line: str) -> None:
-        """Show the user that the test is waiting, and for what; a short wait is not shown."""
+        """Show the user what the test is waiting for, unless the wait is short."""
 
     def tell(self, line: str) -> None:
         """Show the user a line at once."""
@@ -79,15 +78,15 @@ class World:
         return None
 
     def felix(self, nodes: Sequence[str], seconds: float, *, unwell_only: bool) -> Sequence[str]:
-        """Return the state of Felix on these nodes, one line for each; only the last ``seconds`` of
-        its log count.
+        """Return a line about the state of Felix for each of these nodes; only the last ``seconds``
+        of Felix' log count.
 
         ``unwell_only``: only nodes with a problem.
         """
         return ()
 
     def dns(self) -> ClusterDns | None:
-        """Return the cluster's DNS, for messages about names; None: not known."""
+        """Return the cluster's DNS, for messages about names, or None if it is not known."""
         return None
 
     def policies_there(self, pods: Sequence[Workload]) -> Sequence[str]:
@@ -125,8 +124,8 @@ class Pace:
     """The paths that earlier tests found open. ``may_wait`` says whether a test with a path that
     loses connections can be run once more at the end."""
     watches: Turns | None = None
-    """The denials that are watched for longer than a decision needs; None: no denial is watched so
-    long."""
+    """The denials that are watched for longer than a decision needs; None: no denial is watched for
+    longer."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +146,13 @@ class Context:
     """Receives the decisions about each source and target in place of the sink; None: the sink
     receives them."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    """Maps each path (source's uid, target's label) and state (open or not) to the time when this
-    test first observed the state."""
+    """The time when this test first observed a path in a state. The keys: the source's uid, the
+    target's label, and whether the path is open."""
 
     @property
     def enforced_at(self) -> Side | None:
-        """Return the end whose node enforces the test's policies; None: no policy was changed."""
+        """Return the end whose node enforces the test's policies. Return None if no policy was
+        changed."""
         change = self.world.change()
         return (self.at or change.enforced_at) if change else None
 
@@ -173,7 +173,7 @@ class Context:
         return replace(self, part=(claim, part)) if part or claim else self
 
     def as_expected(self, reason: str, half: Half) -> None:
-        """Record that an expectation about the cluster was met."""
+        """Record that the cluster met an expectation that is about no path."""
         self.decided(None, None, ClaimVerdict.CONFIRMED, reason, half)
 
     def decided(
@@ -186,8 +186,8 @@ class Context:
         *,
         symptom: Symptom = ("", ""),
     ) -> None:
-        """Record an expectation's decision about one path, with a reason that is understood alone,
-        and the expected and observed results.
+        """Record an expectation's decision about a path: a reason that needs no other text, and the
+        expected and observed results.
 
         Do not call this for controls, which decide nothing. Without ``source`` and ``target``, the
         decision is about the cluster. With a node as ``target``, the decision is about readings of

@@ -4,7 +4,7 @@
 Each ordered pair of nodes belongs to one slice, and in each slice every node has a client and a
 server. A test without denials probes all slices, one after another. Denials must all hold at the
 same time, so a test with denials probes only one slice, and different tests take different slices.
-Pure: the same nodes, bound and number give the same paths.
+The same nodes, maximum and number always give the same paths.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -59,12 +59,12 @@ class Crossing:
         return [found[number] for number in sorted(found)]
 
     def sample(self, pairs: Sequence[Pair], known: Collection[tuple[str, str]] = ()) -> list[Pair]:
-        """Return the paths of the test's slice, and as many further paths as the following rule
-        demands.
+        """Return the paths of the test's slice, and further paths, so that no kind of path is left
+        out.
 
-        At least one path is kept for each client, for each server, and for each combination of a
-        client's build and a server's build, in each case with each port and protocol. If possible,
-        this is one of the ``known`` paths.
+        The result has at least one path for each client, for each server, and for each combination
+        of a client's build and a server's build. This holds for each port and protocol. Further
+        paths are taken from the ``known`` paths if possible.
         """
         mine = self.number % self.slices
         chosen = {pair for pair in pairs if self.slice_of(pair) in (-1, mine)}
@@ -90,8 +90,8 @@ def _largest(size: int, slices: int) -> int:
 
 
 def _node(target: Target) -> str:
-    """Return the node that a target is on; empty if there are several nodes, or if the node is not
-    known."""
+    """Return the node that a target is on. Return an empty string if the target is on several
+    nodes, or if its node is not known."""
     if target.at:
         return target.at.node
     nodes = {pod.node for pod in target.backends}
@@ -99,9 +99,9 @@ def _node(target: Target) -> str:
 
 
 def _ends(pair: Pair) -> set[tuple[object, ...]]:
-    """Return the keys of which :meth:`Crossing.sample` keeps at least one path each: the client,
-    the server, and the combination of their builds, each with the target's port, protocol and
-    addressing."""
+    """Return the kinds that a path belongs to; :meth:`Crossing.sample` keeps at least one path of
+    each kind. The kinds are its client, its server, and the combination of their builds, each with
+    the target's port, protocol and addressing."""
     source, target = pair
     lane = (target.port, target.protocol, target.path)
     server = ",".join(pod.uid for pod in target.backends) or target.host

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Withdraws outcomes, before they are reported, for which changed pods or policies of other owners
-may be the reason."""
+"""Withdraws outcomes for which changed pods or policies of other owners may be the reason, before
+the outcomes are reported."""
 
 from collections.abc import Sequence
 
@@ -134,7 +134,7 @@ def _excuse(expect: Session, outcome: Outcome, why: Why) -> None:
 
 
 def changed(expect: Session, attempt: Attempt) -> EnvironmentBroken | None:
-    """Return the error about a replaced pod or dead node at the path's ends; None: nothing
+    """Return the error about a replaced pod or dead node at the path's ends, or None if nothing
     changed."""
     try:
         pods_unchanged(expect, pods_of(attempt), doubtful=False)

@@ -32,8 +32,8 @@ message shows only the wrong rows."""
 NAMED = 6
 """The number of pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
-"""If each connection takes more seconds than this, its SYN was repeated, which happens after 1 s
-(RFC 6298)."""
+"""If each connection takes more seconds than this, SYNs were repeated, which happens after 1 s (RFC
+6298)."""
 
 
 def failure(
@@ -43,11 +43,9 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the failure of the worst path, which names the other wrong paths; None: all paths are
-    as expected.
-
-    ``removed``: the policies were removed just now, so the paths should be open again.
-    """
+    """Return the failure of the worst path, which names the other wrong paths. Return None if all
+    paths are as expected. ``removed``: the policies were removed just now, so the paths should be
+    open again."""
     wrong = sorted(
         (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
     )
@@ -102,7 +100,7 @@ class _Failure:
 
     @property
     def alike(self) -> list[Attempt]:
-        """Return the attempts of the paths that are wrong in the same way as the first."""
+        """Return the attempts of the paths that are wrong in the same way as the worst path."""
         kind = (self.first.rank, self.first.path.want, self.first.at)
         return [
             outcome.path.attempt
@@ -112,7 +110,7 @@ class _Failure:
 
     @property
     def lost(self) -> Path | None:
-        """Return the control whose loss leaves the first path undecided; None: no control was
+        """Return the control whose loss leaves the worst path undecided, or None if no control was
         lost."""
         path = self.first.path
         standing = self.first.standing
@@ -217,7 +215,7 @@ class _Failure:
         return near
 
     def _cause(self) -> str:
-        """Return the cause and its place; empty if only the path is known."""
+        """Return the cause and its place, or an empty string if only the path is known."""
         observations = self.first.observations
         attempts = self.alike
         if not self.first.path.want:
@@ -234,8 +232,8 @@ class _Failure:
 
     @property
     def _is_withheld(self) -> bool:
-        """Return whether the first path was open before the test's policies, and is closed under
-        them while other paths are open."""
+        """Return whether the worst path was open before the test's policies were applied, and is
+        closed under them while other paths are open."""
         known = (*key_of(self.first.path.attempt), True)
         return (
             not self.removed
@@ -248,12 +246,12 @@ class _Failure:
 
     @property
     def _stays_closed(self) -> bool:
-        """Return whether the first path is still closed although the policies are gone."""
+        """Return whether the worst path is still closed although the policies are gone."""
         observations = self.first.observations
         return self.removed and bool(observations) and observations[-1].verdict in DENIED_VERDICTS
 
     def _advice(self) -> str:
-        """Return where to look first."""
+        """Return the advice where to look first."""
         first = self.first
         attempt = first.path.attempt
         felix = advice.felix(attempt, self.side)
@@ -284,7 +282,7 @@ class _Failure:
 
 
 def _age(pod: Workload) -> str:
-    """Return how old a pod is; empty if its start is not known."""
+    """Return the text about a pod's age, or an empty string if the pod's start is not known."""
     if not pod.created:
         return ""
     created = datetime.datetime.fromisoformat(pod.created)
@@ -293,14 +291,14 @@ def _age(pod: Workload) -> str:
 
 
 def _control_cause(lost: Path) -> str:
-    """Return what happened to a lost control; empty if all its attempts connected."""
+    """Return a text about a lost control's attempts, or an empty string if all connected."""
     if lost.observations and all(as_wanted(observation, True) for observation in lost.observations):
         return ""
     return cause.closed([lost.attempt], lost.observations)
 
 
 def _control_advice(lost: Path) -> str:
-    """Return where to look for the cause of a lost control."""
+    """Return the advice where to look for the cause of a lost control."""
     control = lost.attempt
     if all(as_wanted(observation, True) for observation in lost.observations):
         return (
@@ -361,8 +359,8 @@ def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str
 
 
 def _when(outcome: Outcome) -> str:
-    """Describe how late a path was closed, or that it was never closed; empty if the path failed in
-    another way."""
+    """Describe how late a path was closed, or that it was never closed. Return an empty string if
+    the path failed in another way."""
     path = outcome.path
     standing = outcome.standing
     if path.want or not isinstance(standing, Wrong):

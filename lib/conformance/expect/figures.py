@@ -100,10 +100,8 @@ class FigureLog:
 
 
 def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, float, float]:
-    """Return the seconds from a change to a path's first right, stable and last wrong answer.
-
-    ``after``: seconds from the change to the beginning of the expectation.
-    """
+    """Return the seconds from a change to a path's first right answer, first stable answer, and
+    last wrong answer. ``after``: seconds from the change to the beginning of the expectation."""
     answers = _answers(path, row)
     fits = [right for _, right in answers]
     times = [max(0.0, after + when) for when, _ in answers]
@@ -112,12 +110,13 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return for each attempt, up to the last attempt of a row, when it showed its result, and
-    whether the result was right.
+    """Return for each attempt, up to the last attempt of a row, the time when it showed its result,
+    and whether the result was right.
 
     Times are seconds from the beginning of the expectation. If the path should be open, an attempt
-    that began before the first connection was made may have waited for a repeated SYN: if it
-    connected, it counts at the time of that connection; if it failed, it does not count.
+    that began before the first connection was made may have waited for a repeated SYN. If such an
+    attempt connected, it counts at the time of the first connection. If it failed, it does not
+    count.
     """
     answered = [
         (attempt.at, attempt.observation) for attempt in _until(path, row) if attempt.observation

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the pods are still those that made the observations, before the suite says something
-about the cluster."""
+"""Checks that the pods are still those that made the observations, before the suite reports a
+failure of the cluster."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -29,8 +29,8 @@ s."""
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raise EnvironmentBroken if a pod is no longer the same pod.
 
-    ``doubtful``: an observation may come from a pod or node that ended just now. Then query the API
-    for as long as it may take to report this.
+    ``doubtful``: an observation may come from a pod or node that ended just now. In this case,
+    query the API for as long as it may take to report the end.
     """
     pods = list(workloads)
     if not doubtful:
@@ -65,9 +65,12 @@ def unless_changed(
     turned: bool = False,
 ) -> Exception:
     """Return ``verdict``, or the error that explains it better: a pod that is no longer the same
-    pod, or a policy of another owner. Such a policy may have closed a path that should be open
-    (``want``), or opened a path that should be closed. If the path changed its state (``turned``),
-    only a policy that was added or changed since then explains it."""
+    pod, or a policy of another owner.
+
+    Such a policy may have closed a path that should be open (``want``), or opened a path that
+    should be closed. If the path changed its state during the observations (``turned``), only a
+    policy that was added or changed meanwhile explains the new state.
+    """
     text = getattr(verdict, "explanation", None) or str(verdict)
     try:
         pods_unchanged(expect, workloads, doubtful=True)
@@ -92,7 +95,8 @@ def undecided(
     want: bool = True,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """Return the error that replaces the failure of repeated attempts; None: the failure stands.
+    """Return the error that replaces the failure of repeated attempts, or None if the failure
+    stays.
 
     The reasons are those of :func:`excused`, and a lab whose machine was overloaded all the time.
     An overloaded machine does not excuse another pod's answer.
@@ -109,8 +113,8 @@ def undecided(
 
 
 def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Describe which backends of a Service their kubelets found unready; empty if another pod
-    answered for the Service."""
+    """Describe which backends of a Service their kubelets found unready. Return an empty string if
+    another pod answered for the Service."""
     target = attempt.target
     return (
         context.world.unready(target.backends, observations[0].at)
@@ -131,10 +135,9 @@ def excused(
     want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """Return the error that replaces a failure's message if something else explains the failure: a
-    policy of another owner, or backends that their kubelets find unready, so that no Service leads
-    to them. A change by another run also explains a lost open path. ``turned``: the path changed
-    its state."""
+    """Return the error that replaces a failure if something else explains the failure. This is a
+    policy of another owner, or unready backends, to which no Service leads. A change by another run
+    also explains a lost open path. ``turned``: the path changed its state."""
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
         return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides a limitation path by path, with a witness: it is as documented, lifted, or neither.
+"""Decides a limitation path by path, with a witness: the limitation is as documented, lifted, or
+neither.
 
-Paths that are not as documented are probed again; now the results of a lifted limitation are
+Paths that are not as documented are probed again. This time, the results of a lifted limitation are
 expected. Both times, the same witness must show that the policy is in force and that the pods have
 a network.
 """
@@ -24,13 +25,14 @@ each decision to the context, and raises the failure."""
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedCase:
-    """One of several limitations under the same change; each concerns its own ports."""
+    """A limitation that is tested together with others under the same change. Each limitation has
+    ports of its own."""
 
     part: str = ""
-    """The decisions count for this part of the test's claims; empty: for all of them."""
+    """The part of the test's claims that the decisions are about; empty: all parts."""
     as_documented: Mapping[Pair, bool] = field(default_factory=dict)
-    """Maps each path to its state under the limitation (True: open); without the limitation, each
-    path has the opposite state."""
+    """The state of each path under the limitation (True: open). Without the limitation, each path
+    has the opposite state."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths with the same expected result with and without the limitation; any other result is
     VIOLATED."""
@@ -41,7 +43,7 @@ class LimitedCase:
 
 
 def of_parts(items: Iterable[object]) -> list[LimitedCase]:
-    """Return the limitation of each part that rows name, each with its own witnesses and the
+    """Return a limitation for each part that rows name, with the part's own witnesses and the
     witnesses that belong to all parts.
 
     Raise UsageProblem if a limitation has no witness, or if no row is about a limitation.
@@ -108,8 +110,8 @@ class _Answer:
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of a path: the exception that probing raised if it is about this path,
-        else a new failure."""
+        """Return the failure of a path. If probing raised an exception about this path, return the
+        exception; otherwise return a new failure."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
@@ -122,9 +124,11 @@ class _Answer:
 
 
 def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
-    """Decide the result of each case's paths; a failed case does not affect the other cases. Raise
-    Nonconformance if a path has neither result, or if a witness lets through traffic that must be
-    closed; ControlBroken if a witness' open path is lost."""
+    """Decide the result of each case's paths; a failed case does not affect the other cases.
+
+    Raise Nonconformance if a path is neither as documented nor as without the limitation, or if a
+    witness' path that must be closed is open. Raise ControlBroken if a witness' open path is lost.
+    """
     all_paths: dict[Pair, bool] = {}
     for case in cases:
         all_paths |= {**case.witness, **case.both, **case.as_documented}

@@ -49,8 +49,8 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
 
 
 def describe(path: Path, standing: Standing) -> str:
-    """Return a sentence about the additional time that a path got; empty if it got none, or did not
-    need it."""
+    """Return a text about the additional time that a path got. Return an empty string if the path
+    got none, or did not need it."""
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given

@@ -27,7 +27,7 @@ class ObservedPaths:
     """The addresses to which names resolved when their paths were open."""
 
     def remember(self, path: Path, last: Observation | None) -> None:
-        """Record that a path is as expected; ``last``: its newest observation."""
+        """Record that a path is as expected. ``last``: the path's newest observation."""
         known = key_of(path.attempt)
         self.closed.pop(known, None)
         if path.want:
@@ -47,8 +47,8 @@ class ObservedPaths:
     def demand_same_addresses(
         self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
     ) -> None:
-        """Raise if a name no longer resolves to the address that it had while the path was open: a
-        denial would prove nothing."""
+        """Leave a closed path undecided if its name no longer resolves to the address that it had
+        while the path was open: the denial would prove nothing."""
         for outcome in outcomes:
             attempt = outcome.path.attempt
             before = self._addresses.get(key_of(attempt), "")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that were open in an earlier test of the run, and lose some connections now, are tried
-again at the run's end. During a long run even a healthy network may lose packets for a minute,
-because of an overloaded link or a host that moves. Therefore only a path that wavers (loses some
-connections) again is a violation. If the path does not waver again, nothing is decided, and both
-observations are reported. There is no second try for a path on which no packet passes, or for a
-test that has changed policies or has nodes to itself, since such a test checks its own change."""
+again at the run's end.
+
+During a long run even a healthy network may lose packets for a minute, because of an overloaded
+link or a host that moves. Therefore only a path that wavers (loses some connections) again is a
+violation. If the path does not waver again, nothing is decided, and both observations are reported.
+
+A path on which no packet passes is not tried again. Paths of a test that has changed policies, or
+has nodes to itself, are not tried again either, since such a test checks its own change.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +25,8 @@ IN_A_ROW = 2 * STEADY
 """The number of connections in a row which show that a path that wavered works again. If a fifth of
 all connections is lost, this happens by chance once in 7,500 times."""
 Way = tuple[str, str, str]
-"""Uid of the source, address or name of the target, protocol. The port is left out, since losses on
-the network do not depend on it."""
+"""The key of a path: the source's uid, the target's address or name, and the protocol. The port is
+left out, since losses on the network do not depend on it."""
 
 
 @dataclass
@@ -32,13 +36,14 @@ class OpenPaths:
 
     test: str = ""
     may_wait: bool = False
-    """The test can be run once more at the end."""
+    """True: the test can be run once more at the run's end."""
     again: bool = False
-    """This is the test's second run."""
+    """True: the test now runs for the second time."""
     _open: dict[Way, tuple[str, float]] = field(default_factory=dict)
-    """The newest test that found the path open, and when (by the expectations' clock)."""
+    """For each path, the newest test that found it open, and the time (by the expectations' clock).
+    """
     _wavered: dict[Way, str] = field(default_factory=dict)
-    """The path's observations when it wavered."""
+    """The observations of each path that wavered, from the time when it wavered."""
 
     def saw(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Record the outcomes of decided paths."""

@@ -32,7 +32,7 @@ class Outcome:
     """The path only shows that policies are in force; another claim decides whether packets may
     pass."""
     because: str = ""
-    """Why the path should be open, or closed."""
+    """The reason why the path should be open, or closed."""
     at: Side | None = None
     """The end whose node enforces the policies that the path's row is about; None: the end that the
     change selects."""
@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def observations(self) -> list[Observation]:
-        """Return all observations of its attempts, oldest first."""
+        """Return all observations of the path's attempts, oldest first."""
         return self.path.observations
 
     @property
@@ -61,8 +61,8 @@ class Outcome:
 
     @property
     def observed(self) -> str:
-        """Return the different verdicts of the newest attempts: of as many attempts as must agree
-        (``Rule.agree``)."""
+        """Return the different verdicts of the newest attempts. The number of these attempts is the
+        number that must agree (``Rule.agree``)."""
         newest = self.observations[-self.path.rule.agree :]
         return (
             " or ".join(dict.fromkeys(str(observation.verdict.value) for observation in newest))
@@ -142,7 +142,7 @@ class Outcome:
     @property
     def _unanswered(self) -> str:
         """Describe how many attempts of an open path got no answer although an earlier attempt had
-        connected; empty if none.
+        connected. Return an empty string if there are none.
 
         Such losses count only if the test made no change that explains them. Attempts before the
         first connection do not count: they may have begun before the rules of a new Service were in
@@ -157,8 +157,8 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """Return one line that is understood alone. The line also says if no server of an open path
-        named itself."""
+        """Return a line that a reader understands without other text. If no server of an open path
+        reported its name, the line says this."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")
             return (

@@ -46,9 +46,10 @@ class Times:
     (``time.monotonic``)."""
 
     since: float | None = None
-    """None: the path is tried now."""
+    """The time of the first attempt; None: the path is tried now."""
     otherwise: float | None = None
-    """None: all results were the same."""
+    """The time of the first result that differed from the earlier results; None: all results were
+    the same."""
 
 
 NOW = Times()
@@ -80,8 +81,8 @@ class ForeignPolicyView(Protocol):
         """
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Return a context for a block with calls about many paths: within it, policies are read at
-        most once."""
+        """Return a context manager for calls about many paths: within its block, policies are read
+        at most once."""
 
     def blame(
         self,
@@ -93,11 +94,12 @@ class ForeignPolicyView(Protocol):
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return the policies among these that could cause the observed result; empty: there are
-        none."""
+        """Return those of the given policies that could cause the observed result, or an empty
+        string if there are none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """Return for each path the policy that certainly closes it; empty: no policy does."""
+        """Return for each path the policy that certainly closes it, or an empty string if there is
+        no such policy."""
 
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
@@ -116,8 +118,8 @@ class ForeignPolicyView(Protocol):
         """Return whether a policy that existed before and still exists explains a closed path."""
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
-        """Return the policy that closes a path by a defect that the test is about; empty: there is
-        no such policy."""
+        """Return the policy that closes a path by a defect that the test is about, or an empty
+        string if there is no such policy."""
 
 
 class Runs(Protocol):
@@ -130,19 +132,20 @@ class Runs(Protocol):
         """Remember the changes that are open now."""
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Return a context for a block with calls about many paths: within it, changes are read at
-        most once."""
+        """Return a context manager for calls about many paths: within its block, changes are read
+        at most once."""
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Return the change that may have closed a path between these nodes; empty: there is no
-        such change.
+        """Return the change that may have closed a path between these nodes, or an empty string if
+        there is no such change.
 
-        ``since``: by ``time.monotonic``; None: now.
+        ``since``: the time of the path's first attempt (``time.monotonic``); None: now.
         """
 
 
 class NoForeignChanges:
-    """A stand-in that knows no policies and no changes of other owners."""
+    """A stand-in for :class:`ForeignPolicyView` and :class:`Runs` if there are no policies and no
+    changes of other owners."""
 
     exempt = ""
 
@@ -162,7 +165,7 @@ class NoForeignChanges:
         return [""] * len(ways)
 
     def observe(self, *test: object) -> None:
-        """Do nothing: there is nothing to note."""
+        """Do nothing: there are no policies that a record could concern."""
 
     def explains(self, *way: object, **how: object) -> bool:
         return False
@@ -227,15 +230,15 @@ def excused(
 
 
 def nodes_of(source: Workload, target: Target | None) -> list[str]:
-    """Return the nodes at a path's ends. If the target is on no node, its node is the empty
-    name."""
+    """Return the nodes at a path's ends. If the target is on no node, the list has an empty name in
+    place of its node."""
     ends = [*target.backends, *([target.at] if target.at else [])] if target else []
     return [source.node, *([end.node for end in ends] or [""])]
 
 
 def lost_by(runs: Runs, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return another run's change that may explain a lost open path. Empty: there is no such
-    change, or another pod answers."""
+    """Return another run's change that may explain a lost open path. Return an empty string if
+    there is no such change, or if another pod answers."""
     if (
         not observations
         or observations[-1].verdict not in LOST
@@ -250,7 +253,8 @@ def decided(
 ) -> EnvironmentBroken:
     """Return the error that blames another owner, in place of a message about the observations.
 
-    If the blamed policy is not ``lasting``, the test is worth another run, which may decide more.
+    If the blamed policy is not ``lasting``, the error is of a kind for which the test is run once
+    more.
     """
     if isinstance(text, str):  # the text's own advice suspects Calico, so the advice is left out
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))

@@ -27,7 +27,8 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 
 MANY = 256
-"""The most paths of an expectation for which each source makes attempts at its system's cadence."""
+"""The maximum number of paths of an expectation for which each source makes attempts at its
+system's cadence."""
 ATTEMPTS = 1000.0
 """With more than :data:`MANY` paths, the number of attempts per second over all sources. An attempt
 costs judge and lab together 2 ms of a core, and paths look closed if attempts begin faster than
@@ -46,16 +47,17 @@ class Ask:
     """The way an expectation tries its paths, and the role of these paths in it."""
 
     because: str = ""
-    """Why the paths should be open, or closed; empty: as their rows say."""
+    """The reason why the paths should be open, or closed; empty: each row has its reason."""
     kind: Kind | None = None
     """The kind of attempt; None: the default kind of each target."""
     open_is_control: bool = False
     closed_is_control: bool = False
-    """The closed paths (``open_is_control``: the open paths) are only controls of other paths."""
+    """True: the closed paths (``open_is_control``: the open paths) are only controls of other
+    paths."""
     lasts: bool = True
-    """The denials must last after their attempts have agreed."""
+    """True: the denials must last after their attempts have agreed."""
     about_denial: bool = False
-    """Policies were removed just now, so the paths that they closed should open again."""
+    """True: policies were removed just now, so the paths that they closed should open again."""
     new: frozenset[str] = frozenset()
     """Uids of pods that were created after the policies."""
     witnesses: frozenset[tuple[str, str]] = frozenset()
@@ -71,7 +73,7 @@ class PathDecisions(Session):
     """The choice of paths if there are too many to probe at once."""
     _so_far: ObservedPaths = field(default_factory=ObservedPaths)
     _rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    """Maps each path to the newest row that named it."""
+    """The newest row that named each path, by path."""
 
     def _paths_of(self, items: Iterable[Policies | Row]) -> tuple[list[Pair], list[Pair]]:
         """Return the paths that should be open, and the paths that should be closed; remember their
@@ -82,8 +84,8 @@ class PathDecisions(Session):
         return opened, [pair for pair, row in rows.items() if not row.open]
 
     def _sampled(self, items: Sequence[Policies | Row]) -> Sequence[Policies | Row]:
-        """Return the items, restricted to the paths of the test's slice if the rows have too many
-        paths for denials."""
+        """Return the items. If the rows have denials and too many paths, restrict the rows to the
+        paths of the test's slice."""
         rows = [item for item in items if isinstance(item, Row)]
         is_open = self.context.world.change() is None and len(rows) == len(items)
         if is_open and all(row.open for row in rows):
@@ -103,8 +105,8 @@ class PathDecisions(Session):
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
-        """Decide the paths. Return the newest observations that agreed, oldest first: lists with
-        one observation of every path."""
+        """Decide the paths. Return the newest observations that agreed, oldest first: lists with an
+        observation of every path."""
         change = self.context.world.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
@@ -146,8 +148,7 @@ class PathDecisions(Session):
         ]
 
     def _is_control(self, path: Path, ask: Ask) -> bool:
-        """Return whether the path is only a control for other paths, whether it should be open or
-        closed."""
+        """Return whether a path, open or closed, is only a control for other paths."""
         if ask.about_denial and key_of(path.attempt) not in self._so_far.opened:
             return True
         if path.want:
@@ -157,9 +158,9 @@ class PathDecisions(Session):
     def _plan(self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask) -> list[Path]:
         """Return the paths, each with its controls.
 
-        All paths have the same time budget, since one path may wait for another's result. If open
-        paths are the only controls, the time budget is longer: on a new pod's node, policies may
-        take effect late and keep these paths closed for a while.
+        All paths have the same time budget, since a path may wait for another path's result. If
+        open paths are the only controls, the time budget is longer: on a new pod's node, policies
+        may take effect late and keep these paths closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -226,8 +227,8 @@ class PathDecisions(Session):
         return standings
 
     def _still_wrong(self, number: int, paths: Sequence[Path]) -> Sequence[Path]:
-        """Tell the user for how many of the ``number`` paths the test still waits. Return the paths
-        that lost an end."""
+        """Report to the user for how many of the ``number`` paths the test still waits. Return the
+        paths that lost an end."""
         first = paths[0]
         expected = "open" if first.want else "closed"
         share = f"{len(paths)} of {counted(number, 'path')}, up to {first.rule.within:.0f} s"

@@ -2,8 +2,8 @@
 """Rounds of attempts: all attempts are made together, repeatedly, until enough rounds in a row are
 right.
 
-Expectations about whole answers use this module: a page, a name's addresses, packets between nodes.
-Open and closed paths are decided path by path, by :mod:`conformance.expect.engine.decide`.
+This module serves expectations about whole answers: a page, a name's addresses, packets between
+nodes. Open and closed paths are decided path by path, by :mod:`conformance.expect.engine.decide`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Polled:
         return self.settled.converged
 
     def __iter__(self) -> Iterator[tuple[Attempt, list[Observation]]]:
-        """Yield each attempt with its observation, oldest first."""
+        """Yield each attempt with its observations, oldest first."""
         return ((attempt, self.observations(index)) for index, attempt in enumerate(self.attempts))
 
     def observations(self, index: int) -> list[Observation]:
@@ -58,7 +58,7 @@ class Polled:
     def nonconformance(
         self, index: int, expected: str, further: Mapping[str, str], *, observed: str = ""
     ) -> Nonconformance:
-        """Return the failure of an attempt; the arguments are those of :meth:`message`."""
+        """Return the Nonconformance for an attempt; the arguments are those of :meth:`message`."""
         return Nonconformance(
             self.message(index, expected, further, observed=observed),
             observations=self.observations(index),
@@ -67,7 +67,7 @@ class Polled:
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
-        """Return the failure of an attempt that is a control; the arguments are those of
+        """Return the ControlBroken for an attempt that is a control; the arguments are those of
         :meth:`message`."""
         return ControlBroken(
             message.of_control(self.message(index, expected, further, so=so)),
@@ -109,16 +109,13 @@ def poll(
     all_timings: Sequence[OsTimings] = (),
     of_open_paths: bool = False,
 ) -> Polled:
-    """Make all attempts at once, again and again, until enough rounds are ``right``. The slowest
-    end of the paths determines the time limits.
+    """Make all attempts at once, again and again, until enough rounds are ``right``.
 
-    ``within``: selects the time for the rounds from these limits. If the newest round at that time
-    is right, more rounds may follow until enough rounds agree.
-
-    ``all_timings``: the timings of further ends, which are not ends of the paths.
-
-    ``of_open_paths``: a round is right if every attempt gets an answer, so rounds follow each other
-    at the pace of attempts at open paths.
+    The slowest of ``all_timings`` determine the time limits; empty: the timings of the paths' ends.
+    ``within``: selects the time for the rounds from these limits. If the newest round at the end of
+    this time is right, more rounds may follow until enough rounds agree. ``of_open_paths``: a round
+    is right if every attempt gets an answer, so rounds follow each other at the pace of attempts at
+    open paths.
     """
     all_timings = all_timings or patience(expect, attempts)
     agree = max(timings.agree for timings in all_timings)

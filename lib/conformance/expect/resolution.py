@@ -46,17 +46,19 @@ def resolves(
     over_tcp: bool = False,
     at: Sequence[Target] = (),
 ) -> None:
-    """Decide that the name resolves for each source to exactly these answers, in time.
+    """Expect the name to resolve for each source to exactly these answers, in time.
 
     Enough answers in a row must be right (``agree`` of the timings). If ``to`` is empty, a server
     that knows the name must answer that there is no such record. For an A query, "no such name"
     (NXDOMAIN) is also right; for other records it is wrong, since the queried names have an A
-    record. Resolvers query the bare name last, and the cluster's DNS forwards that query to a
-    server outside the cluster. A refusal by that server is also right, since it has no such name
-    either. Each server in ``at`` is asked in place of the server in the source's own resolver
-    settings. Each source at each server has a decision of its own.
+    record.
 
-    Raise Nonconformance for the first wrong decision, UsageProblem if there is no source.
+    Resolvers query the bare name last, and the cluster's DNS forwards that query to a server
+    outside the cluster. A refusal by that server is also right, since it has no such name either.
+
+    Each server in ``at`` is asked in place of the server in the source's own resolver settings.
+    Each source at each server has a decision of its own. Raise Nonconformance for the first wrong
+    decision, UsageProblem if there is no source.
     """
     if not sources:
         raise UsageProblem(f"no client can resolve {name}: the group of clients is empty")
@@ -103,7 +105,7 @@ class _Question:
 
     @property
     def exists(self) -> bool:
-        """Return whether the name is expected to exist, without a record of this type."""
+        """Return whether the name should exist, but have no record of the queried type."""
         return not self.wanted and self.record != "A"
 
     def attempts(
@@ -147,8 +149,8 @@ class _Question:
         return any(map(self.is_answered, observations)) and any(silent)
 
     def _refused_beyond(self, observation: Observation) -> bool:
-        """Return whether a server refused the bare name, and no name with a suffix. The agent's
-        message shows this."""
+        """Return whether a server refused the query for the bare name, and not a query for a name
+        with a suffix. The agent's message shows the refused name."""
         pattern = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
         return (
             observation.verdict is Verdict.DNS_FAILED
@@ -156,7 +158,7 @@ class _Question:
         )
 
     def slow(self, attempt: Attempt) -> float:
-        """Return the seconds after which an answer is late."""
+        """Return the number of seconds after which an answer is late."""
         return self.session.timings.of(attempt.source.os).dns_slow
 
     def right(self, observation: Observation) -> bool:
@@ -166,12 +168,12 @@ class _Question:
         )
 
     def ask(self, attempts: Sequence[Attempt]) -> tuple[list[list[Observation]], int, float]:
-        """Ask until enough answers in a row are right; return the answers, how many must agree, and
-        the seconds.
+        """Ask until enough answers in a row are right. Return the answers, the number of answers
+        that must agree, and the seconds.
 
         A source without answers makes every round as long as its give-up time, so that few rounds
-        fit. Therefore the sources that are right at the end are asked again without the source that
-        gets no answers.
+        fit. Therefore the sources whose last answers are right are asked again, without the sources
+        that get no answers.
         """
 
         def all_right(observations: Sequence[Observation]) -> bool:
@@ -199,8 +201,8 @@ class _Question:
         cause: DnsAnswers | None,
         seconds: float,
     ) -> Ruling:
-        """Return the decision about a source that got no right answer. ``cause``: the answers that
-        DNS servers gave when they had more time; None: no such answers were requested."""
+        """Return the decision about a source that got no right answer. ``cause``: the answers of
+        DNS servers that had more time; None: these servers were not asked."""
         context = self.session.context
         last = observations[-1]
         otherwise = (
@@ -249,7 +251,7 @@ class _Question:
 
     @property
     def _right_answer(self) -> str:
-        """Return the right answer as messages write it."""
+        """Return the right answer in the words of messages."""
         if self.wanted:
             return f"RESOLVED to {', '.join(self.wanted)}"
         if self.exists:
@@ -257,7 +259,7 @@ class _Question:
         return str(Verdict.NO_SUCH_NAME)
 
     def _lines(self, last: Observation, otherwise: Mapping[str, str]) -> dict[str, str]:
-        """Return a message's lines about DNS pods that answer ``otherwise``, and what to do."""
+        """Return a message's lines: the DNS pods that answer ``otherwise``, and the advice."""
         of_pods = "; ".join(f"{pod}: {answer}" for pod, answer in otherwise.items())
         lines = {"DNS pods": of_pods} if otherwise else {}
         return lines | {"do": _advice(last, self.wanted, self.exists)}
@@ -269,8 +271,8 @@ def _denied(observation: Observation) -> bool:
 
 
 def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
-    """Return the text that a first line adds to the verdicts: a slow answer (``late``), or the
-    findings about the DNS servers (``cause``)."""
+    """Return the text to add to the verdicts in a first line. It describes a slow answer
+    (``late``), or the findings about the DNS servers (``cause``)."""
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:

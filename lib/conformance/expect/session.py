@@ -19,7 +19,7 @@ class Prober(Observer, Protocol):
     """The part of a prober that expectations need."""
 
     def asking(self) -> Asking:
-        """Return an object for the attempts of one expectation; each attempt begins and ends by
+        """Return an object for the attempts of an expectation; each attempt begins and ends by
         itself."""
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
@@ -38,8 +38,8 @@ class Session:
     clock: Clock = SYSTEM_CLOCK
 
     def of_claim(self, claim: str) -> Self:
-        """Return these expectations for a single claim of the test: their messages and decisions
-        are then about this claim."""
+        """Return a copy of these tools whose messages and decisions are about a single claim of the
+        test."""
         return replace(self, context=replace(self.context.of_part("", claim), claims=(claim,)))
 
     def attempt(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of expectations about one subject; it has the expectations about traffic and the
-check loop."""
+"""The base class of expectations about a subject such as pages or streams. It has the expectations
+about traffic and the check loop."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class Subject:
-    """The expectations of a test about one subject."""
+    """The expectations of a test about a subject."""
 
     expect: Expect
 

@@ -2,12 +2,17 @@
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
 Every wait polls until answers agree, and keeps all observations. A denial counts only if all these
-conditions are met. Its verdict is that of a silent drop. A control before it: the test found the
-same path open earlier; for a source that was created later, another source that was created with it
-connects. A control at the same time: in the same rounds another attempt of the same source
-connects, or, if a policy closes that source, an attempt of another source at the same target. The
-denial agrees in N rounds in a row, and then lasts. A failed control raises ControlBroken, and a
-failed probe raises ProbeBroken. Neither counts as a denial.
+conditions are met:
+
+- The verdict is that of a silent drop.
+- A control before the denial: the test found the same path open earlier. For a source that was
+  created later, another source that was created with it connects.
+- A control at the same time: in the same rounds, another attempt of the same source connects. If a
+  policy closes that source, an attempt of another source at the same target connects.
+- The denial agrees in N rounds in a row, and then lasts.
+
+A failed control raises ControlBroken, and a failed probe raises ProbeBroken. Neither counts as a
+denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +42,7 @@ from conformance.verdicts.meaning import of_failure
 
 
 class Removable(Protocol):
-    """Policies in force."""
+    """Policies in force, which a test can remove."""
 
     def remove(self) -> None:
         """Delete the policies and wait until they are gone. Raise EnvironmentBroken if a policy
@@ -77,7 +82,7 @@ class Expect(PathDecisions):
     def controls(self, *rows: Row) -> list[Observation]:
         """Expect what :meth:`matrix` expects, as a precondition of the test.
 
-        Raise ControlBroken.
+        Raise ControlBroken if a path is not as expected.
         """
         ask = Ask(open_is_control=True, closed_is_control=True)
         return self._decide(*self._paths_of(self._sampled(rows)), ask)[-1]
@@ -90,7 +95,7 @@ class Expect(PathDecisions):
         lasts: bool = True,
     ) -> list[Observation]:
         """Expect all open paths to connect and all closed paths to time out in the same rounds,
-        until N agree.
+        until N rounds agree.
 
         ``new``: pods that were created after the policies, so that their paths were never open
         before. As a control, another new pod on the same node reaches the same target in the same
@@ -112,10 +117,10 @@ class Expect(PathDecisions):
         other paths.
 
         As the control before the change, all paths are open, except those that an earlier change of
-        this test has closed. Raise as :meth:`control` does before the change and as :meth:`matrix`
-        does after it, and whatever applying raises. A case that is a ``witness`` shows that the
-        policies are in force; another claim decides whether its paths stay open, so here a closed
-        witness is a broken control. ``lasts``: as for :meth:`matrix`.
+        this test has closed. Raise the errors of :meth:`control` before the change, of
+        :meth:`matrix` after it, and of applying the policies. A case that is a ``witness`` shows
+        that the policies are in force; another claim decides whether its paths stay open, so here a
+        closed witness is a broken control. ``lasts``: as for :meth:`matrix`.
         """
         sampled = self._sampled(policies_and_rows)
         opened, shut = self._paths_of(sampled)
@@ -151,8 +156,8 @@ class Expect(PathDecisions):
         )
 
     def under(self, *policies_and_rows: Policies | Row, lasts: bool = True) -> list[Observation]:
-        """Expect what :meth:`change` expects, as a precondition of the test; raise ControlBroken if
-        it does not hold.
+        """Expect what :meth:`change` expects, as a precondition of the test. Raise ControlBroken if
+        the precondition does not hold.
 
         A packet that passes although the policies should close the path raises Nonconformance, not
         ControlBroken.
@@ -165,9 +170,9 @@ class Expect(PathDecisions):
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Remove ``policies``, and expect every path that this test found closed to be open again.
-        A path that then wavers decides nothing (ControlBroken), since policies do not cause loss. A
-        path of a new source that stays closed decides nothing either, since the path was never
-        found open."""
+        A path that then connects only sometimes decides nothing (ControlBroken), since policies do
+        not cause loss. A path of a new source that stays closed decides nothing either, since the
+        path was never found open."""
         if not self._so_far.closed:
             raise UsageProblem(
                 "expect.removed(...): this test found no closed path that could be open again"
@@ -184,8 +189,8 @@ class Expect(PathDecisions):
         control: bool = False,
     ) -> None:
         """Expect each server to receive, at each attempt, one of its client's allowed addresses
-        (``are``). ``control``: the open paths are a precondition of the test. Raise as
-        :meth:`reported_sources` does."""
+        (``are``). ``control``: the open paths are a precondition of the test. Raise the errors of
+        :meth:`reported_sources`."""
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         gone: list[EnvironmentBroken] = []
         pairs, _ = self._paths_of(rows)
@@ -237,8 +242,8 @@ class Expect(PathDecisions):
     def reported_sources(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
     ) -> dict[Pair, list[Observation]]:
-        """Return the answers of :meth:`answers`.  Raise ProbeBroken if a server does not report its
-        client's address."""
+        """Return each path's observations, as :meth:`answers` does. Raise ProbeBroken if a server
+        does not report its client's address."""
         found = self.answers(pairs, because=because, control=control)
         for observations in found.values():
             if not all(observation.seen_client for observation in observations):
@@ -282,8 +287,9 @@ class Expect(PathDecisions):
     ) -> None:
         """Expect the name to resolve for each source to exactly these answers, in time.
 
-        Each source uses the pod's own resolver settings. Empty ``to``: expect the answer that there
-        is no such record. ``at``: ask each of these servers.
+        Each source uses the pod's own resolver settings. If ``to`` is empty, expect the answer that
+        there is no such record. ``at``: the DNS servers to ask instead of those in the resolver
+        settings.
         """
         resolution.resolves(
             self,

@@ -3,9 +3,9 @@
 
 A denial may end some seconds after its pods were programmed, or may hold only for first SYNs;
 during a decision, such a denial looks like a lasting denial. A node's data plane causes such
-faults, so watching one path per node and direction is enough. The run's standing watch does so if
-it observes the denial, or may soon observe it; otherwise, the first test with such a denial does
-so.
+faults, so watching one path per node and direction is enough. The run's standing watch watches this
+path if it observes such a denial, or may soon observe it. Otherwise, the first test with such a
+denial watches its path.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,16 +24,16 @@ class Turns(Protocol):
     """The turns to watch denials, which the processes of the run share."""
 
     def take(self, name: str) -> bool:
-        """Try to take the turn. Return whether the caller has it now; no other process can have it
-        then."""
+        """Try to take the turn. Return whether the caller has it now. No other process can take it
+        until :meth:`give_back`."""
 
     def give_back(self, name: str) -> None:
         """Give up the turn, so that another process can take it."""
 
 
 def turn_of(enforced_at: Side, node: str) -> str:
-    """Return the name of the turn to watch the packets to (``target``) or from (``source``) a
-    node's pods that the node drops."""
+    """Return the name of the turn to watch a node's denials: of packets to its pods (``target``),
+    or from its pods (``source``)."""
     return f"denial-{enforced_at}-{node}"
 
 
@@ -42,8 +42,8 @@ def choose(
 ) -> dict[Path, str]:
     """Choose closed TCP paths to watch; return the turn of each.
 
-    ``enforced_at``: the end whose node enforces the policies; if both ends may enforce them, it is
-    not known which end closed a path.
+    ``enforced_at``: the end whose node enforces the policies. If both ends may enforce them, no
+    path is chosen, since it is not known which end closed it.
     """
     chosen: dict[Path, str] = {}
     for path in paths:
@@ -83,8 +83,8 @@ def watching(
 
 
 def _enforcing(path: Path, enforced_at: Side) -> str:
-    """Return the node that enforces policy for a closed path; empty if the path is open, or if
-    either end may enforce it."""
+    """Return the node that enforces policy for a closed path; an empty string if the path is open,
+    or if either end may enforce it."""
     target = path.attempt.target
     if path.want or target is None or enforced_at == "both":
         return ""

@@ -29,8 +29,8 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 
 
 def v3_remedy(away: Mapping[str, str]) -> str:
-    """Return advice that makes the cluster serve projectcalico.org/v3. ``away``: APIs that the API
-    server lists but that do not answer."""
+    """Return advice on how to make the cluster serve projectcalico.org/v3. ``away``: APIs that the
+    API server lists but that do not answer."""
     if V3 in away:
         return (
             f"find out why the server of {V3} does not answer: "
@@ -70,7 +70,7 @@ class CalicoApi:
         return f"calicoctl {self._calicoctl}" if self._calicoctl else "not at all"
 
     def require(self) -> None:
-        """Raise MissingCapability when Calico objects cannot be written here."""
+        """Raise MissingCapability if Calico objects cannot be written on this cluster."""
         if self.how == "not at all":
             away = self.kube.discovery.away
             now = f" now ({away[V3]})" if V3 in away else ""
@@ -95,7 +95,7 @@ class CalicoApi:
         self._run(change, ["apply", "-f", "-"], json.dumps(body))
 
     def delete(self, target: ObjectRef, why: str) -> None:
-        """Delete a Calico object. If it does not exist, nothing happens."""
+        """Delete a Calico object. Do nothing if it does not exist."""
         self.require()
         if self.direct:
             self.changes.delete(target, why)

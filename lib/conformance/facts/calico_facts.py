@@ -49,7 +49,7 @@ class CalicoReading:
         ]
         """The pods of calico-node, on Linux and Windows."""
         self._blocks: dict[str, list[str]] = {}
-        """Map each node to its IPAM blocks."""
+        """The CIDRs of the IPAM blocks, by node."""
         for affinity in self._listed("BlockAffinity"):
             spec = mapping_at(affinity, "spec")
             if spec.get("state") == "confirmed":
@@ -161,7 +161,7 @@ class CalicoReading:
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
         """Return how Calico was installed on a Windows node that the DaemonSet does not select;
-        None: in the same way as on other nodes."""
+        None if Calico was installed there as on other nodes."""
         if (
             self._windows is None
             or ADDRESS not in node.annotations
@@ -176,7 +176,7 @@ class CalicoReading:
         )
 
     def felix(self, platform: str | None) -> FelixMeant:
-        """Return the object that shows on which Windows nodes Felix should run."""
+        """Return the data that show on which Windows nodes Felix should run."""
         mode = self.mode()
         networked = mode.value not in (None, "policy-only")
         on_kubernetes = self.datastore().value == "kubernetes"
@@ -202,7 +202,7 @@ class CalicoReading:
     def ebpf(self) -> Fact[str] | None:
         """Return a fact if Felix serves Services on Linux nodes by eBPF, without kube-proxy.
 
-        None: Felix does not, or no source shows whether it does.
+        Return None if Felix does not, or if no source shows whether it does.
         """
         if value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane") == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
@@ -215,7 +215,7 @@ class CalicoReading:
         return Fact("ebpf", on[0].source) if on else None
 
     def _pods_of_nodes(self) -> dict[str, str]:
-        """Return the pod of Calico on each node that has one."""
+        """Return the names of calico-node's pods, by node."""
         return {
             str(
                 value_at(pod, "spec", "nodeName")

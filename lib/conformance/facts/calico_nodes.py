@@ -32,8 +32,8 @@ EDITIONS = {
 
 
 def image_version(image: str) -> str | None:
-    """Return the version in the tag of an image of Calico's node; None: another image, or a tag
-    that is no version."""
+    """Return the version in the tag of an image of Calico's node; None for another image, or for a
+    tag that is no version."""
     found = IMAGE.search(image)
     return found["version"] if found else None
 
@@ -107,7 +107,7 @@ def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact
 
 
 def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
-    """Return the image of each container, together with where the image was read."""
+    """Return each container's image, and where the image was read."""
     return [(str(container.get("image")), where) for container in containers]
 
 

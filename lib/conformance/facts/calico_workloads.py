@@ -68,7 +68,7 @@ def workloads(reading: Reading) -> CalicoWorkloads:
 
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
-    """Return the pods of the namespaces in which Calico's DaemonSets are, or may be."""
+    """Return the pods of all namespaces in which Calico's DaemonSets are, or may be."""
     spaces = {
         *NAMESPACES,
         *(one["metadata"]["namespace"] for one in (found.linux, found.windows) if one),
@@ -112,8 +112,8 @@ def _on_windows(daemonset: Obj) -> bool:
 
 
 def _selects_windows(spec: Obj) -> bool:
-    """Return whether all pods go to Windows nodes: by node selector, or by affinity as in
-    SIG-Windows' manifests."""
+    """Return whether all pods of a DaemonSet go to Windows nodes: by node selector, or by affinity
+    as in SIG-Windows' manifests."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     wanted = {"key": OS, "operator": "In", "values": ["windows"]}

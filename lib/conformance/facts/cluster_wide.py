@@ -140,7 +140,7 @@ class ClusterWide:
         return found
 
     def _ready(self, wanted: Callable[[Obj], bool], nodes: set[str]) -> list[str]:
-        """Return the node of each ready pod, if it is one of these nodes."""
+        """Return the names of the given nodes, once for each ready pod there that is ``wanted``."""
         pods = [pod for pod in filter(wanted, self._pods()) if pod["spec"].get("nodeName") in nodes]
         return sorted(pod["spec"]["nodeName"] for pod in pods if is_ready(pod))
 

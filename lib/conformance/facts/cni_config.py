@@ -13,7 +13,7 @@ are JSON already."""
 
 @dataclass(frozen=True, kw_only=True)
 class CniConfig:
-    """Calico's entry in a network configuration; a field is empty if the entry lacks it."""
+    """Calico's entry in a network configuration. Fields that the entry lacks are empty strings."""
 
     plugin: str = ""
     """Type of the CNI plugin: ``calico``."""
@@ -23,7 +23,7 @@ class CniConfig:
 
 def read(text: str | None) -> CniConfig:
     """Return Calico's entry of a configuration or of a list of configurations; an empty entry if
-    there is none, or if it cannot be read."""
+    Calico has none, or if the configuration cannot be read."""
     try:
         whole = json.loads(_PLACEHOLDER.sub("0", text or ""))
     except ValueError:
@@ -38,8 +38,8 @@ def read(text: str | None) -> CniConfig:
 
 
 def on_node(text: str) -> CniConfig:
-    """Return the plugin and the IPAM of a node's concatenated configuration files; empty if there
-    are no files, if they disagree, or if they are not JSON.
+    """Return the plugin and the IPAM of a node's concatenated configuration files; an empty entry
+    if there are no files, if they disagree, or if they are not JSON.
 
     Only the first plugin of a list counts, since it makes the interface. The plugin is its
     ``type``, such as ``azure-vnet``.

@@ -15,7 +15,7 @@ ON_NODE = "CNI configuration on node"
 
 @dataclass(frozen=True)
 class CniPlugins:
-    """The readings of a test."""
+    """The readings of a test about the CNI plugin."""
 
     hosts: Hosts
     facts: Facts

@@ -34,8 +34,8 @@ class CniTokens:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ended(self, node: str) -> Fact[bool]:
-        """Return whether a node's token has expired. Unknown: the token is valid, but calico-node
-        has not run for longer than a token is valid."""
+        """Return whether a node's token has expired. The fact is unknown if the token is valid, but
+        calico-node has not run for longer than a token is valid."""
         ends = [end for end in self.hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
@@ -65,7 +65,7 @@ class CniTokens:
 
 
 def _began(pod: Obj) -> list[datetime]:
-    """Return when each running container of a pod started."""
+    """Return the time at which each running container of a pod started."""
     return [
         datetime.fromisoformat(began)
         for status in list_at(pod, "status", "containerStatuses")

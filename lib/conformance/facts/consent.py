@@ -12,8 +12,8 @@ VALUE = "allowed"
 
 
 def not_opted_in(kube: Kube) -> str:
-    """Return the reason why the run may make no cluster-wide change; empty if the owner has opted
-    in.
+    """Return the reason why the run may make no cluster-wide change; an empty string if the owner
+    has opted in.
 
     Raise ApiUnreachable.
     """

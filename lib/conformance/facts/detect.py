@@ -91,7 +91,8 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
 
 
 def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) -> NodeFacts:
-    """Return a Windows node with the network of its pods, and how Calico was installed on it."""
+    """Return a Windows node, completed by the network of its pods and how Calico was installed
+    there."""
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
@@ -107,7 +108,7 @@ def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) 
 
 
 def node_facts(node: Obj) -> NodeFacts:
-    """Return one Node object as facts."""
+    """Return the facts about a node, from its Node object."""
     meta = node["metadata"]
     spec = mapping_at(node, "spec")
     info = mapping_at(node, "status", "nodeInfo")
@@ -162,8 +163,8 @@ def _address(node: Obj) -> str:
 
 
 def _windows_build(kernel: str) -> tuple[int, int] | None:
-    """Return build and revision of a version such as ``10.0.20348.2762``; None for a text of
-    another form."""
+    """Return build and revision of a version such as ``10.0.20348.2762``; None for a text that is
+    no such version."""
     match = KERNEL.match(kernel)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -34,10 +34,10 @@ def collect(
     tail: int = 300,
     within: float = 10.0,
 ) -> dict[str, str]:
-    """Map each attachment's name to its text.
+    """Return the text of each attachment, by the attachment's name.
 
-    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail``:
-    the number of lines of each log.
+    ``node_pods``: pods in the network of Linux nodes, through which routes are read. ``tail``: the
+    number of lines of each log.
     """
     parts: dict[str, Callable[[], str]] = {}
     for namespace in namespaces:
@@ -65,7 +65,8 @@ def collect(
 
 
 def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
-    """Return the pods of these namespaces that are not ready; none if they cannot be listed."""
+    """Return the pods of these namespaces that are not ready. Skip a namespace whose pods cannot be
+    listed."""
     found: list[Obj] = []
     for namespace in namespaces:
         try:
@@ -76,7 +77,8 @@ def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
 
 
 def states(pods: Sequence[Obj]) -> dict[str, str]:
-    """Map an attachment's name to the status of each of these pods from the API server."""
+    """Return the status of each of these pods, as the API server has it, by the name of its
+    attachment."""
     return {
         f"status of pod {pod['metadata']['name']}": json.dumps(pod.get("status") or {}, indent=2)
         for pod in pods
@@ -102,8 +104,8 @@ def _events(kube: Kube, namespace: str) -> str:
 
 
 def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
-    """Return the calico-node pods on these nodes, of both operating systems; none if pods cannot be
-    listed."""
+    """Return the calico-node pods on these nodes, of both operating systems. Skip a namespace whose
+    pods cannot be listed."""
     found = []
     for namespace in CALICO_NAMESPACES:
         try:

@@ -30,9 +30,9 @@ class DocumentedPatch:
 
     def tried(self) -> dict[str, Fact[str]]:
         """Return the server's answer to the command, and the value afterwards. Raise
-        MissingCapability if the run's user may not patch. Raise it also if the value is not yet
-        true, since a server that stores the patch in spite of the dry run would then change the
-        cluster."""
+        MissingCapability if the run's user may not patch. Also raise MissingCapability if the value
+        is not yet true, since a server that stores the patch in spite of the dry run would then
+        change the cluster."""
         if not self._is_on():
             raise MissingCapability(
                 "strict affinity is off, so trying the patch would turn it on",

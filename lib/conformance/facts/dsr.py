@@ -33,8 +33,8 @@ without it (winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """Matches log lines that repeat kube-proxy's flags."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
-"""Matches log lines that show whether the settings are in a file. kube-proxy logs its flags sorted
-by name, so the line of ``--config`` precedes the line of ``--enable-dsr``."""
+"""Matches log lines that show whether kube-proxy reads its settings from a file. kube-proxy logs
+its flags sorted by name, so the line of ``--config`` precedes the line of ``--enable-dsr``."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings of false."""
 NAMESPACE = "kube-system"
@@ -45,30 +45,29 @@ start."""
 
 
 def enabled_in(text: str) -> bool | None:
-    """Return the value of ``--enable-dsr`` in a command line; the last occurrence counts. None: the
-    flag is not set, or has no effect because of ``--config``."""
+    """Return the value of ``--enable-dsr`` in a command line; the last occurrence counts. Return
+    None if the flag is not set, or has no effect because of ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 
 
 def configuration(line: str) -> str | None:
-    """Return the path of the configuration file that a kube-proxy command line names; None: the
-    line names no file, so its flags count."""
+    """Return the path of the configuration file that a kube-proxy command line names; None if the
+    line names no file, so that its flags count."""
     found = CONFIGURATION.search(line)
     return found["path"].strip() if found else None
 
 
 def set_in(text: str) -> bool | None:
-    """Return the setting in a KubeProxyConfiguration; None: not set."""
+    """Return the DSR setting in a KubeProxyConfiguration; None if it is not set."""
     found = SET.search(text)
     return found["value"] not in FALSE if found else None
 
 
 def source_vip(line: str, text: str = "") -> str:
     """Return the source address that kube-proxy gives pods that connect through a Service of an
-    overlay; empty if none is set. It is read from the command line, or from the ``text`` of the
-    file that the command line names.
-    """
+    overlay; an empty string if none is set. The address is read from the command line, or from the
+    ``text`` of the file that the command line names."""
     found = [
         *(SOURCE_VIP if configuration(line) is None else SOURCE_VIP_SET).finditer(text or line)
     ]
@@ -76,7 +75,7 @@ def source_vip(line: str, text: str = "") -> str:
 
 
 def logged(log: str) -> bool | None:
-    """Return the flag's value of the newest start in a log; None: not set."""
+    """Return the value of ``--enable-dsr`` at the newest start in a log; None if it is not set."""
     said = None
     configured = False
     for line in filter(LOGGED.search, log.splitlines()):
@@ -89,8 +88,8 @@ def logged(log: str) -> bool | None:
 def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
     """Return the nodes; each Windows node gets the DSR setting of its kube-proxy.
 
-    The setting comes from the pod's log, else from the pod's arguments. Without both sources it is
-    unknown, with the reason.
+    The setting comes from the pod's log, else from the pod's arguments. If neither source has the
+    setting, it is unknown, with the reason.
     """
     windows = [node.name for node in nodes if node.os == "windows"]
     try:

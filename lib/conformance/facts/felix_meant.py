@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows nodes on which Felix should run: yes, no, or unknown for each node. Whether Felix
-really runs there is another question.
+"""The Windows nodes on which Felix should run: yes, no, or unknown for each node. This module does
+not find out whether Felix really runs there.
 
 If Felix should run on a node and does not, Calico is broken. If Felix should not run there, the
 node has no Calico to judge. If Felix is a service (AKS' add-on, Calico's zip file) or a process of
@@ -34,9 +34,8 @@ FITS: dict[str, Fits] = {
     "Exists": lambda value, wanted: value is not None,
     "DoesNotExist": lambda value, wanted: value is None,
 }
-"""Map each operator of node selector terms to its test; comparisons of numbers are assumed to be
-fulfilled.
-"""
+"""The test of each operator of node selector terms; comparisons of numbers are assumed to be
+fulfilled."""
 
 
 def selects(daemonset: Obj | None, node: NodeFacts) -> bool:
@@ -72,15 +71,15 @@ class FelixMeant:
 
     found: CalicoWorkloads
     pods: Mapping[str, str]
-    """Map each node to the name of its pod of Calico."""
+    """The name of the calico-node pod on each node."""
     unread: str
     """The reason why Calico's workloads could not be read; empty if they could be read."""
     installation: Obj | None
     blocks: Mapping[str, Sequence[str]]
     platform: str | None
     networked: str
-    """The reason why Calico certainly leaves annotations or blocks on each of its nodes; empty if
-    it may leave none."""
+    """The reason why Calico certainly leaves annotations or blocks on each node where it is the
+    network; empty if Calico may leave none."""
 
     def on(self, node: NodeFacts) -> Fact[bool]:
         """Return whether Felix should run on a Windows node."""
@@ -98,16 +97,14 @@ class FelixMeant:
         return self._without_trace()
 
     def _nothing_runs(self) -> str:
-        """Return the text that no part of Calico runs in the cluster, apart from CRDs.
-
-        Empty if a part runs, or if it is not known whether a part runs.
-        """
+        """Return a message if no part of Calico runs in the cluster, apart from CRDs. Return an
+        empty string if a part runs, or if it is not known whether a part runs."""
         there = self.found.linux or self.found.windows or self.pods or self.unread
         return "" if there else "the cluster has neither a DaemonSet nor a pod of calico-node"
 
     def _trace(self, node: NodeFacts) -> str:
-        """Return the annotation or block that Calico has left on a node; empty if there is
-        neither."""
+        """Return the annotation or block that Calico has left on a node; an empty string if there
+        is neither."""
         if key := next((key for key in TRACES if key in node.annotations), ""):
             return f"annotation {key} of node {node.name}"
         return f"node {node.name} has a block" if node.name in self.blocks else ""

@@ -23,7 +23,7 @@ VARIABLES = {
     "wireguardEnabled": "FELIX_WIREGUARDENABLED",
     "bpfEnabled": "FELIX_BPFENABLED",
 }
-"""Map a field of FelixConfiguration to the environment variable that overrides it."""
+"""The environment variable that overrides each field of FelixConfiguration."""
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
 """Calico's defaults."""
 WINDOWS_VNI = "VXLAN_VNI"
@@ -31,8 +31,8 @@ WINDOWS_VNI = "VXLAN_VNI"
 from FelixConfiguration, unless the environment also overrides it on Linux."""
 OF_NODE = "node."
 Overrides = dict[str, dict[str, Fact[str]]]
-"""Map ``linux``, ``windows`` or ``node.NAME`` to fields, and each field to the setting that
-overrides FelixConfiguration default."""
+"""For ``linux``, ``windows`` or ``node.NAME``: the settings that override FelixConfiguration
+default, by field."""
 
 
 def is_on(value: object) -> bool:
@@ -82,8 +82,8 @@ def _environment(
 
 
 def ruled(overriding: Mapping[str, Mapping[str, Fact[str]]], field: str) -> str:
-    """Return the sources that override FelixConfiguration default for a field; empty if there are
-    none."""
+    """Return the sources that override FelixConfiguration default for a field; an empty string if
+    there are none."""
     return " and ".join(
         dict.fromkeys([fields[field].source for fields in overriding.values() if field in fields])
     )
@@ -94,18 +94,17 @@ class FelixSettings:
     """The configuration of one cluster's Felix."""
 
     default: Callable[[], tuple[Obj | None, str]]
-    """Returns FelixConfiguration default and the API that serves it."""
+    """A function that returns FelixConfiguration default and the API that serves it."""
     overriding: Mapping[str, Mapping[str, Fact[str]]]
 
     def on(self, field: str, node: NodeFacts) -> Fact[str]:
-        """Return the value of a field on a node; unknown if nothing sets it."""
+        """Return the value of a field on a node; the value is unknown if nothing sets the field."""
         return self._override(field, node) or next(iter(self._in_default(field).values()))
 
     def everywhere(self, field: str, nodes: Iterable[NodeFacts]) -> dict[str, Fact[str]]:
-        """Return all values of a field on these nodes, by their sources; unknown if nothing sets
-        it. A source that has no effect on any of these nodes does not count: the FelixConfiguration
-        of a deleted node, or a value that the environment overrides.
-        """
+        """Return all values of a field on these nodes, by their sources; a value is unknown if
+        nothing sets the field. A source that has no effect on any of these nodes does not count:
+        the FelixConfiguration of a deleted node, or a value that the environment overrides."""
         overrides_on = [self._override(field, node) for node in nodes]
         found = {fact.source: fact for fact in overrides_on if fact}
         return found if all(overrides_on) else found | self._in_default(field)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of Felix on some nodes, one line for each node, for messages about failures on these
-nodes. It is no verdict: if a state cannot be read, the line has the reason instead."""
+nodes. A state is no verdict. If a state cannot be read, the line has the reason instead."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ SHOWN = 160
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0
-"""A restart at least this many seconds ago does not explain present observations."""
+"""The seconds after which a restart no longer explains present observations."""
 MANY = 2
-"""The number of restarts during a run that cannot be an accident."""
+"""The number of restarts during a run from which Felix counts as not running."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 """Names of the containers that run Felix, on Windows and on Linux."""
 
@@ -32,12 +32,12 @@ CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 def felix_on(
     kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False
 ) -> list[str]:
-    """Return ``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for
+    """Return ``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), logged: ...`` for
     each node.
 
-    ``seconds``: the last part of Felix' log that is searched for the newest line that is a warning
-    or worse. ``unwell_only``: leave out nodes where Felix is ready and has not restarted lately, or
-    runs in no pod.
+    ``seconds``: how far back Felix' log is searched for the newest line that is a warning or worse.
+    ``unwell_only``: leave out nodes where Felix is ready and has not restarted lately, and nodes
+    where Felix runs in no pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     return [
@@ -49,7 +49,7 @@ def felix_on(
 
 @dataclass(frozen=True)
 class FelixPodState:
-    """Felix in its pod on one node."""
+    """The state of Felix in its pod on one node."""
 
     runs: bool
     """True if the container runs and is ready."""
@@ -60,8 +60,8 @@ class FelixPodState:
 
 
 def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
-    """Map each node to the state of its Felix, from these pods of calico-node. If a node has
-    several pods, a pod that is not being deleted counts."""
+    """Return the state of Felix on each node, from these pods of calico-node. If a node has several
+    pods, a pod that is not being deleted counts."""
     found: dict[str, FelixPodState] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
         status = _status(pod)
@@ -76,9 +76,8 @@ def felix_down(
     pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
 ) -> dict[str, str]:
     """Return the nodes that have one of these pods and on which Felix does not run, each with the
-    state of Felix. ``before``: the number of restarts of Felix when the run began. If Felix has
-    restarted twice since then, it counts as not running.
-    """
+    state of Felix. ``before``: the number of restarts of Felix when the run began. Felix that has
+    restarted twice since then counts as not running."""
     return {
         node: one.told
         for node, one in felix_pod_states(pods).items()
@@ -104,7 +103,7 @@ def _told(kube: Kube, pod: Obj, seconds: float) -> str:
 
 
 def _container(pod: Obj) -> str:
-    """Return the name of the pod's container that runs Felix; empty if none does."""
+    """Return the name of the pod's container that runs Felix, or an empty string if none does."""
     return next(
         (str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), ""
     )
@@ -123,7 +122,7 @@ def _started(pod: Obj) -> datetime | None:
 
 
 def _status(pod: Obj) -> Obj:
-    """Return the status of the container that runs Felix; empty if the pod has no such
+    """Return the status of the container that runs Felix; an empty mapping if the pod has no such
     container."""
     return next(
         (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the block of addresses of each Windows node without pods, before the run creates pods.
 
-If a node has no block, IPAM gives it a block for its first pod. Afterwards nothing would show
-whether the block or the pod came first.
+If a node has no block, IPAM gives it a block for its first pod. After that, it could not be seen
+whether the node had its block before the pod.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ WHOLE = "a block with its reserved addresses, and an announced address"
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
-    """Return the nodes; each Windows node without pods has its present block."""
+    """Return the nodes. For each Windows node without pods, the block that it has now is added."""
     windows = [node for node in nodes if node.os == "windows"]
     if not windows:
         return nodes
@@ -60,8 +60,8 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
 
 
 def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
-    """Return the missing items of a node (block, reservations, annotation). ``blocks``: the blocks
-    of the node's affinities."""
+    """Return what a node lacks: a block, its reserved addresses, or the annotation. ``blocks``: the
+    blocks of the node's affinities."""
     there = [block["spec"] for block in blocks if affine(block) == node.name]
     lacks = {
         "no block": not there,

@@ -63,8 +63,8 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
 
 
 def owner(pod: Obj) -> str:
-    """Return the name of the DaemonSet or Deployment that a pod belongs to; empty if it belongs to
-    none."""
+    """Return the name of the DaemonSet or Deployment that a pod belongs to; an empty string if it
+    belongs to none."""
     for reference in list_at(pod, "metadata", "ownerReferences"):
         name = str(reference.get("name") or "")
         if reference.get("kind") == "DaemonSet":
@@ -75,8 +75,8 @@ def owner(pod: Obj) -> str:
 
 
 def tag(image: str) -> str:
-    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty if there is no
-    tag."""
+    """Return the tag of an image, such as ``v3.31.2`` of
+    ``quay.io/calico/node:v3.31.2@sha256:...``; an empty string if there is no tag."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 

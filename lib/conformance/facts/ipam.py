@@ -33,7 +33,7 @@ class OwnBlock(NamedTuple):
 
     cidr: str
     capacity: int
-    """The number of addresses of the block that pods can get."""
+    """The number of addresses in the block that pods can get."""
     free: int
     """The number of these addresses that are free."""
 
@@ -47,7 +47,8 @@ class IpamFacts:
     change."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
-    """The only IPAM with blocks; with another plugin, an empty result would be no evidence."""
+    """The only IPAM plugin with blocks; with another plugin, an empty result would be no evidence.
+    """
 
     calico: CalicoObjects
 
@@ -62,8 +63,8 @@ class IpamFacts:
         return tuple(node for node in self.windows if any(self.calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
-        """Return the number of a node's blocks: ``one block``, ``no block``, or the blocks and
-        their faults.
+        """Return the fact about the number of a node's blocks. Its value is ``one block``, ``no
+        block``, or the blocks and their faults.
 
         Confirmed affinities count. Each affinity needs an IPAMBlock that belongs to the node, and
         no other node may have the same block.
@@ -83,7 +84,8 @@ class IpamFacts:
         return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(reported) or 'none'}")}
 
     def first_block(self, node: str) -> dict[str, Fact[str]]:
-        """Return the block that a node had when the run began, if the node had no pods then."""
+        """Return the fact about the block that a node had when the run began. It is unknown if the
+        node had pods then."""
         return {
             f"block of node {node} before its first pod": one.first_block
             for one in self.windows
@@ -103,8 +105,8 @@ class IpamFacts:
         }
 
     def places(self, node: str) -> dict[str, Fact[str]]:
-        """Map every pod of a node to ``in a block of its node`` if its address lies in a block of
-        the node, else to the address."""
+        """Return a fact about the address of every pod of a node: ``in a block of its node`` if a
+        block of the node contains the address, else the address."""
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
         listed = ", ".join(map(str, cidrs)) or "the blocks of its node, which has none"
@@ -119,8 +121,8 @@ class IpamFacts:
         )
 
     def known(self, node: str) -> dict[str, Fact[str]]:
-        """Map every pod of a node to ``in a block`` if its address lies in any block of this
-        cluster, else to the address."""
+        """Return a fact about the address of every pod of a node: ``in a block`` if any block of
+        this cluster contains the address, else the address."""
         blocks, api = self.calico.listed("IPAMBlock")
         cidrs = [
             Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
@@ -172,15 +174,15 @@ class IpamFacts:
         return free
 
     def owner(self, address: str) -> str:
-        """Return the node whose block contains an address; empty if no block contains it."""
+        """Return the node whose block contains an address, or an empty string if there is none."""
         blocks, _ = self.calico.listed("IPAMBlock")
         there = ipaddress.ip_address(address)
         own = (block for block in blocks if there in ipaddress.ip_network(block["spec"]["cidr"]))
         return next(map(affine, own), "")
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
-        """Map every pod of a node to ``not reserved``, or to its address and the reservation that
-        it violates.
+        """Return a fact about the address of every pod of a node: ``not reserved``, or the address
+        and the reservation that it violates.
 
         Reserved are the first three addresses and the last address of a Windows node's block, and
         the addresses of each IPReservation that is older than the pod.
@@ -235,10 +237,10 @@ class IpamFacts:
         }
 
     def _claimed(self, node: str) -> tuple[dict[str, str], str]:
-        """Map the CIDR of each confirmed affinity of a node to the fault of its block; an empty
-        text: no fault.
+        """Return the CIDR of each confirmed affinity of a node with the fault of its block; an
+        empty string means no fault.
 
-        The second value is the place where the affinities were read.
+        The second value of the result is the place where the affinities were read.
         """
         affinities, where = self.calico.listed("BlockAffinity")
         blocks, api = self.calico.listed("IPAMBlock")
@@ -277,7 +279,7 @@ class IpamFacts:
 
 
 def affine(block: Obj) -> str:
-    """Return the node that a block belongs to, from its affinity ``host:NAME``."""
+    """Return the name of the node that a block belongs to, from its affinity ``host:NAME``."""
     return str(block["spec"].get("affinity") or "").removeprefix("host:")
 
 

@@ -54,10 +54,9 @@ PRINT: dict[OS, str] = {
 """Commands that print the CNI plugin's log, for people. If a CNI configuration sets another
 ``log_file_path``, the reader must change the command."""
 CniLog = Callable[[Obj, str, OS, datetime, float], str]
-"""Returns the CNI plugin's log on the node of a pod of Felix. The arguments are the pod, its
-container, the node's operating system, the time since which lines count, and the time limit in
-seconds. Raises SuiteError.
-"""
+"""A function that returns the CNI plugin's log on the node of a pod of Felix. The arguments are the
+pod, its container, the node's operating system, the time since which lines count, and the time
+limit in seconds. Raises SuiteError."""
 NOTES = 6
 """Maximum number of notes about logs; further notes are only counted."""
 SHOWN = 160
@@ -66,18 +65,17 @@ SHOWN = 160
 
 @dataclass(frozen=True)
 class _Log:
-    """A container's log since the run began."""
+    """A container's log, or the CNI plugin's log on a node, since the run began."""
 
     namespace: str
     pod: str
     container: str
     node: str
     previous: bool = False
-    """True if the log belongs to the container before its last restart."""
+    """True if the log belongs to the container's instance before the last restart."""
     felix: Obj | None = None
-    """The pod of Felix on whose node the CNI plugin wrote this log; None for the log of a
-    container.
-    """
+    """The pod of Felix on the node whose CNI plugin wrote this log; None for the log of a
+    container."""
 
     @property
     def owner(self) -> str:
@@ -99,9 +97,8 @@ def last_look(
     kube: Kube, nodes: Collection[str], seconds: float, cni_log: CniLog | None
 ) -> list[str]:
     """Return a note for each log with errors or panics in the last ``seconds``, panics first, and
-    then a note for each log that could not be read. ``cni_log``: None in a run that executes no
-    commands in pods.
-    """
+    then a note for each log that could not be read. ``cni_log`` is None in a run that executes no
+    commands in pods."""
     pods, unread = _pods(kube, nodes)
     since = datetime.now(UTC) - timedelta(seconds=seconds)
     logs = [log for pod in pods for log in _logs(pod, since)]
@@ -213,7 +210,7 @@ def _os(felix: Obj) -> OS:
 
 
 def _found(log: _Log, text: str | SuiteError | None) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the note about a log with errors, with its position among the notes."""
+    """Yield the note about a log, if the log has errors, with the key by which notes are sorted."""
     lines = text.splitlines() if isinstance(text, str) else ()
     bad = [line for line in lines if BAD.search(line)]
     if not bad:

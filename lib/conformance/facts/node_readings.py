@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of the Windows nodes themselves. In a run, the process that first needs a node's
-readings reads the node, once.
+"""Readings of the Windows nodes themselves. Each node is read once in a run, by the process that
+first needs its readings.
 
 The API shows no Calico that runs as services (on AKS, or installed by hand) or as processes of an
 agent (RKE2). It also shows neither updates of Windows nor the command line of a kube-proxy that is
-started on the host. A HostProcess pod on the node reads these. A fact that cannot be read keeps its
-value, with the reason, and decides nothing. For kube-proxy the command line counts: the default of
-an absent flag is off in every release (kubernetes pkg/proxy/winkernel). If ``--config`` names a
-file, only the file counts, whatever the other flags are (:mod:`conformance.facts.dsr`).
+started on the host. Therefore, a HostProcess pod on the node reads these facts. A fact that cannot
+be read stays unknown, with the reason, and decides nothing. For kube-proxy the command line counts,
+even if it has no flag: the default of an absent flag is off in every release (kubernetes
+pkg/proxy/winkernel). If ``--config`` names a file, only the file counts, whatever the other flags
+are (:mod:`conformance.facts.dsr`).
 """
 
 import threading
@@ -30,10 +31,10 @@ CNIS = {
     "vpc-bridge": "AmazonVPC",
     "vpc-shared-eni": "AmazonVPC",
 }
-"""Map the type in a CNI configuration to its name in the catalog; other types (``win-bridge``) keep
+"""The name in the catalog of each type in a CNI configuration; other types (``win-bridge``) keep
 their own names."""
 PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
-"""Map the type of an HNS network to ``overlay`` or ``l2bridge``; Azure's L2Tunnel rewrites
+"""The plane (``overlay`` or ``l2bridge``) of each type of HNS network; Azure's L2Tunnel rewrites
 addresses as L2Bridge does."""
 BY_HAND = "\\calicowindows\\"
 """A part of the path of Calico's program if Calico's scripts installed it as services."""
@@ -78,10 +79,11 @@ class Hosts(Protocol):
         """Return the text of all CNI configurations."""
 
     def calico_program(self, node: str) -> tuple[str, str]:
-        """Return path and version of the program that runs as Felix; empty if none runs."""
+        """Return path and version of the program that runs as Felix; two empty strings if none
+        runs."""
 
     def service(self, node: str, name: str) -> str:
-        """Return the state of a Windows service; empty if it is not installed."""
+        """Return the state of a Windows service; an empty string if it is not installed."""
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Return the command lines of a program's processes."""
@@ -97,7 +99,7 @@ class Hosts(Protocol):
 
 
 class NodeReadings:
-    """The readings of a run's Windows nodes.  Thread-safe."""
+    """The readings of a run's Windows nodes. Thread-safe."""
 
     def __init__(
         self,
@@ -193,7 +195,8 @@ class NodeReadings:
     def _read_felix(self, node: str, path: str, hosts: Hosts) -> None:
         """Find out whether Felix should run on a node, if the API does not show it.
 
-        A node on which Calico was the network but no longer runs is left to claim PLAT-14.
+        A node with traces of Calico on which Calico does not run stays unknown: claim PLAT-14
+        covers such nodes.
         """
         own = self._node(node)
         if own.felix is None or own.felix.known:
@@ -250,8 +253,8 @@ class NodeReadings:
 
 
 def source_vip(node: str, hosts: Hosts) -> Fact[str]:
-    """Read the ``--source-vip`` of kube-proxy on a Windows node, anew each time; an unknown fact
-    has the reason."""
+    """Read the ``--source-vip`` of kube-proxy on a Windows node. Each call reads the node again. An
+    unknown fact has the reason."""
 
     def read() -> tuple[str, str]:
         line = next(iter(hosts.command_lines(node, PROGRAM)), "")
@@ -265,13 +268,13 @@ def source_vip(node: str, hosts: Hosts) -> Fact[str]:
 
 
 def was_read_on_node(fact: Fact[bool]) -> bool:
-    """Return whether a HostProcess pod of the node read the fact, so that further facts can be read
+    """Return whether a HostProcess pod on the node read the fact, so that further facts can be read
     there."""
     return fact.source.startswith(COMMAND_LINE)
 
 
 def _ask(ask: Callable[[], T]) -> tuple[T | None, SuiteError | None]:
-    """Return a node's answer, or the error that prevented one."""
+    """Ask a node, and return its answer or the error that prevented an answer."""
     try:
         return ask(), None
     except SuiteError as error:
@@ -283,8 +286,8 @@ def _unread(error: SuiteError) -> str:
 
 
 def _found(value: str | None, where: str, before: Fact[Any], error: SuiteError | None) -> Fact[Any]:
-    """Return the value that was read on a node. Without a value, the fact's source has the reason
-    why it was unknown before, and why this read failed."""
+    """Return the value that was read on a node. If there is no value, the source of the fact has
+    the reasons why the fact was unknown before and why this read failed."""
     if value:
         return Fact(value, where)
     return Fact(None, f"{before.source}; {_unread(error) if error else where}")

@@ -24,7 +24,7 @@ from conformance.model.endpoint import Addressing, Target
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 IP_POOLS_ONLY = "IPPoolsOnly"
-"""The default of natOutgoingExclusions."""
+"""The default of Felix' setting natOutgoingExclusions."""
 SELECTORS = ("nodeSelector", "namespaceSelector")
 """Fields of an IPPool that select the nodes and the namespaces whose pods may use the pool."""
 
@@ -264,8 +264,8 @@ class CalicoObjects:
         )
 
     def mtu(self) -> Fact[int]:
-        """Return the MTU that is configured for pods. It is unknown if none is configured, so that
-        Calico detects it."""
+        """Return the MTU that is configured for pods. The MTU is unknown if none is configured,
+        since Calico detects it then."""
         ruling = self.facts.felix_overrides.get("linux", {}).get("vxlanMTU")
         found: dict[str, object] = {ruling.source: ruling.value} if ruling else {}
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
@@ -317,8 +317,9 @@ class CalicoObjects:
         }
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
-        """Return whether a node announces ``an address`` or ``none``. Only the host, which may have
-        many addresses, shows whether the announced address is the node's own."""
+        """Return a fact about the address that a node announces: ``an address`` or ``none``. Only
+        the host, which may have many addresses, shows whether the announced address is the node's
+        own."""
         reported = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
@@ -349,7 +350,7 @@ class CalicoObjects:
         """Return the node whose address is the next hop to the pods of ``owner``, if this is a
         third node.
 
-        Empty if the next hop is no third node, or if a BGPPeer sets the next hop.
+        Return an empty string if the next hop is no third node, or if a BGPPeer sets the next hop.
         """
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
@@ -394,8 +395,8 @@ class CalicoObjects:
         }
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
-        """Map every pod of a node to ``in its node's podCIDR`` if its address lies there, else to
-        the address."""
+        """Return a fact about the address of every pod of a node: ``in its node's podCIDR`` if the
+        address lies there, else the address."""
         spec = self.kube.get("v1", "Node", node)["spec"]
         cidrs = [
             one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one
@@ -433,8 +434,8 @@ class CalicoObjects:
         )
 
     def default(self, kind: str) -> tuple[Obj | None, str]:
-        """Return the object ``default`` of a kind, and the API that serves it; None if no API
-        does."""
+        """Return the object ``default`` of a kind, and the API that serves it; (None, an empty
+        string) if no API does."""
         for api in (V3, CRD):
             if found := self._find(api, kind, "default"):
                 return found, api
@@ -463,7 +464,8 @@ class CalicoObjects:
 
 
 def address_of(node: NodeFacts) -> str:
-    """Return the address that a node announces to other nodes; empty if it announces none."""
+    """Return the address that a node announces to other nodes; an empty string if it announces
+    none."""
     return node.annotations.get(ADDRESS, "").partition("/")[0]
 
 

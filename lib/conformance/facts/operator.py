@@ -90,8 +90,8 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """Return the fields of the DaemonSet on Windows: ``as the operator renders it``, or the
-        difference. Additional containers do not count."""
+        """Return a fact about each checked field of the DaemonSet on Windows: ``as the operator
+        renders it``, or the difference. Additional containers do not count."""
         daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(

@@ -36,7 +36,7 @@ def own_pod(kube: Kube, facts: Facts, environ: Mapping[str, str]) -> OwnPod:
 
 def _overlay(kube: Kube, address: str) -> str:
     """Return the reason why the path from a pod's address to the API server may cross the overlay;
-    empty if it certainly does not.
+    an empty string if it certainly does not.
 
     Traffic between nodes' own addresses does not use the overlay. Answers do not use it either if
     natOutgoing of the pool has replaced the pod's address by the node's.
@@ -77,7 +77,7 @@ def _endpoints(slices: Iterable[Obj]) -> Iterator[str]:
 
 
 def _pool_of(address: str, pools: Iterable[Obj]) -> Obj | None:
-    """Return the IP pool that contains an address; None: no pool does, or the text is no
+    """Return the IP pool that contains an address; None if no pool does, or if the text is no
     address."""
     parsed = _parsed(address)
     for pool in pools:

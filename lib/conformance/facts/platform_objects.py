@@ -26,8 +26,8 @@ class PlatformObjects:
         return self.facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
-        """Return ``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also if
-        there is no such object."""
+        """Return the setting ``enable-windows-ipam`` in the VPC CNI plugin's ConfigMap; ``not set``
+        if the setting or the ConfigMap is absent."""
         reading = Reading(self.kube)
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
@@ -50,8 +50,8 @@ class PlatformObjects:
         }
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
-        """Return flannel's backend for a node's pods: ``host-gw``, ``vxlan`` ...; unknown if
-        flannel has not annotated the node."""
+        """Return flannel's backend for a node's pods: ``host-gw``, ``vxlan`` .... The fact is
+        unknown if flannel has not annotated the node."""
         ((name, reported),) = self._flannel(node, "backend-type").items()
         return {
             name: Fact(reported.value, reported.source)

@@ -33,15 +33,15 @@ MARKS: dict[str, tuple[str, str]] = {
         r"annotation rke\.cattle\.io/internal-ip ",
     ),
 }
-"""Map each platform to the mark that it always has, and to further marks of which at least one is
-required, because a single mark may come from elsewhere. EKS Distro, from which other vendors build
-clusters, has EKS' versions (aws/eks-distro projects/kubernetes/kubernetes/build/lib/version.sh).
-Google's clusters on other clouds also have ``-gke.``. Virtual nodes bring Azure's labels into
-clusters of any platform. OpenShift's CRDs can be installed anywhere. The builds of Kubernetes by
-RKE2 and k3s run nowhere else."""
+"""For each platform: the mark that it always has, and further marks. At least one of the further
+marks is required, because a single mark may come from elsewhere. EKS Distro, from which other
+vendors build clusters, has EKS' versions (aws/eks-distro
+projects/kubernetes/kubernetes/build/lib/version.sh). Google's clusters on other clouds also have
+``-gke.``. Virtual nodes bring Azure's labels into clusters of any platform. OpenShift's CRDs can be
+installed anywhere. The builds of Kubernetes by RKE2 and k3s run nowhere else."""
 BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"), ("gce://", "gce"))
-"""Map the providerID of nodes to the platform. The last three entries mean a self-managed cluster
-on that cloud, if no mark of the cloud's own service is there."""
+"""The platform for each beginning of a node's providerID. The last three entries mean a
+self-managed cluster on that cloud, if no mark of the cloud's own service is there."""
 VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 """Labels of virtual nodes, which stand for machines of a cloud service: Azure Container Instances
 and Fargate."""
@@ -88,8 +88,8 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 
 
 def virtual(meta: Obj) -> str:
-    """Return the label that marks a virtual node, which stands for machines of a cloud service;
-    empty if the node is a machine."""
+    """Return the label that marks a virtual node, which stands for machines of a cloud service; an
+    empty string if the node is a machine."""
     labels = mapping_at(meta, "labels")
     return next(
         (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value), ""

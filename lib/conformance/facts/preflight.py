@@ -33,8 +33,8 @@ def preflight(
     rights: Sequence[Right] = READING,
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
-    """Raise ClusterUnusable with every reason. ``unusable`` returns why a node cannot take pods;
-    empty if the node can."""
+    """Raise ClusterUnusable, with all reasons, if no run is possible. ``unusable`` returns why a
+    node cannot take pods, or an empty string if the node can."""
     reasons = lacking_rights(kube, rights)
     if facts.platform.value == "openshift":
         reasons.append(OPENSHIFT)
@@ -60,7 +60,7 @@ def preflight(
 
 
 def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
-    """Return a reason for each right that the user needs and lacks."""
+    """Return a message for each right that the user needs and lacks."""
     return [
         f"{kube.access.user} may not {right.label}, which is needed to {right.needed_for}"
         for right in missing(kube, rights)

@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 def required(what: str, verb: str, read: Callable[[], T]) -> T:
-    """Return the result of a read. Raise MissingCapability if the run has no right to ``verb`` the
-    object."""
+    """Return the result of ``read``. Raise MissingCapability if the API server refuses the request;
+    ``verb`` names the missing right, such as ``get it``."""
     try:
         return read()
     except ApiRefused as refusal:
@@ -36,7 +36,7 @@ class Reading:
     def one(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """Return one object, or None; in this case :meth:`reason` returns the reason."""
+        """Return one object. If it cannot be read, return None; :meth:`reason` then returns why."""
         key = (api_version, kind, name, namespace or "")
         if key not in self._objects:
             self._objects[key] = self._read(
@@ -55,7 +55,7 @@ class Reading:
 
     def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:
         """Return the object from the first of these group-versions that has it, together with that
-        group-version; (None, empty) if none has it."""
+        group-version; (None, an empty string) if none has it."""
         for api_version in api_versions:
             found = self.one(api_version, kind, name)
             if found is not None:

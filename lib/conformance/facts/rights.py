@@ -128,7 +128,7 @@ NEEDS: Mapping[str, tuple[Right, ...]] = {
     "policies": POLICIES,
     "disruption": DISRUPTING,
 }
-"""Map each need of tests to the rights that it requires."""
+"""The rights that each need of tests requires."""
 OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
     "pools": tuple(
         Right(
@@ -162,8 +162,8 @@ def lacking(
 
     ``calicoctl``: the command is available, for clusters that do not serve Calico's API.
     ``whole_cluster``: the run may change the whole cluster. ``namespaces``: the run works only in
-    these namespaces, which the cluster's owner has prepared, and needs no right outside them; each
-    right is checked in the first namespace, rights to create in all.
+    these namespaces, which the cluster's owner has prepared, and needs no right outside them.
+    Rights to create are checked in each of these namespaces, other rights only in the first.
     """
     has_v3 = kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
     asked = {**NEEDS, **(OF_CLUSTER if whole_cluster else {})}

@@ -45,16 +45,16 @@ class Room:
     """The room that a node has left for pods."""
 
     addresses: int
-    """The number of pods that its kubelet and its IPAM block can still take."""
+    """The number of pods that the node's kubelet and its IPAM block can still take."""
     memory: int | None
-    """The memory that no pod requests, in MiB; None: not known."""
+    """The memory that no pod requests, in MiB; None if it is not known."""
     pods: int = LARGEST
-    """The number of pods that its kubelet can still take, regardless of its block."""
+    """The number of pods that the node's kubelet can still take, regardless of the node's block."""
 
 
 def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
-    """Map each ready Windows node to the room that it has left; empty if the run may not list
-    pods."""
+    """Map each ready Windows node to the room that it has left; an empty mapping if the run may not
+    list pods."""
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
         nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}
@@ -94,7 +94,7 @@ def _room(allocatable: Mapping[str, Any], pods: Sequence[Obj], in_blocks: int) -
 
 
 def _requested(container: Obj, resource: str) -> str:
-    """Return how much of a resource a container asks of its node."""
+    """Return how much of a resource a container requests."""
     return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")
 
 

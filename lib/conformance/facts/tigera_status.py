@@ -27,7 +27,7 @@ def tigera_status(reading: Reading) -> Fact[str]:
 
 
 def _unwell(item: Obj) -> str:
-    """Describe a component's fault; empty if it is available and not degraded."""
+    """Describe a component's fault; an empty string if it is available and not degraded."""
     name = item["metadata"]["name"]
     conditions = {
         condition.get("type"): condition for condition in list_at(item, "status", "conditions")

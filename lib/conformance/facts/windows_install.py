@@ -22,7 +22,7 @@ VALID = "valid"
 
 @dataclass(frozen=True)
 class WindowsInstall:
-    """The facts that a single test reads."""
+    """The facts about such an installation that a single test reads."""
 
     kube: Kube
     hosts: Hosts

@@ -24,9 +24,10 @@ from conformance.model import expression
 from conformance.model.facts import Fact, Mode, NodeFacts
 
 IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
-"""Map the values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
+"""The plugin's own name for each value of ``Installation.spec.cni.ipam.type``."""
 CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
-"""Map the plugins of clouds, each with its own IPAM, to the type of their HNS network."""
+"""The type of the HNS network for each plugin of a cloud; each of these plugins has its own IPAM.
+"""
 OF_NETWORK = (
     ("calico", "Calico"),
     ("vpc", "AmazonVPC"),
@@ -36,9 +37,9 @@ OF_NETWORK = (
 """Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may belong to any
 plugin."""
 OF_BACKEND = {"vxlan": "overlay", "windows-bgp": "l2bridge"}
-"""Map the backend of Calico on Windows to the type of its HNS network, regardless of the pools."""
+"""The type of the HNS network for each backend of Calico on Windows, regardless of the pools."""
 FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
-"""Map flannel's backends (annotation of a node) to the type of its HNS network."""
+"""The type of the HNS network for each flannel backend (annotation of a node)."""
 BACKEND = "flannel.alpha.coreos.com/backend-type"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
@@ -67,7 +68,8 @@ class WindowsNetwork:
         self._installation = installation or {}
 
     def cni(self, node: NodeFacts) -> Fact[str]:
-        """Return ``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
+        """Return the CNI plugin of a node's pods: ``Calico``, ``AmazonVPC``, ``AzureVNET`` or
+        ``flannel``."""
         found = chain(
             self._cni_by_installation(node),
             self._cni_by_daemonset(),
@@ -76,8 +78,8 @@ class WindowsNetwork:
         return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
 
     def _cni_by_installation(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """Yield the Installation's plugin; yield Calico only if another source shows that it is on
-        Windows."""
+        """Yield the Installation's plugin; yield Calico only if another source shows that Calico is
+        on Windows."""
         kind = value_at(self._installation, "spec", "cni", "type")
         dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
         on_windows = dataplane == "HNS" or self._found.windows is not None
@@ -118,8 +120,8 @@ class WindowsNetwork:
             yield Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
-        """Return ``calico-ipam``, ``host-local``, or the IPAM of the cloud: ``AmazonVPC``,
-        ``AzureVNET``."""
+        """Return the IPAM of a node's pods: ``calico-ipam``, ``host-local``, or the IPAM of the
+        cloud: ``AmazonVPC``, ``AzureVNET``."""
         found = chain(self._ipam_by_installation(cni), self._ipam_by_plugin(cni, node))
         return next(found, None) or Fact(
             None,
@@ -160,7 +162,7 @@ class WindowsNetwork:
             )
 
     def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
-        """Return ``overlay`` or ``l2bridge``."""
+        """Return the type of the HNS network of a node's pods: ``overlay`` or ``l2bridge``."""
         if cni.value in CLOUDS:
             return Fact(CLOUDS[cni.value], f"HNS network of CNI plugin {cni.value} ({cni.source})")
         if cni.value == "flannel":
@@ -183,7 +185,8 @@ class WindowsNetwork:
         return Fact(None, f"not known: {why.removeprefix('not known: ')}")
 
     def pod_networks(self, node: NodeFacts, ipam: Fact[str]) -> tuple[str, ...]:
-        """Return the networks of a node's pods; ``node`` has its podCIDRs."""
+        """Return the networks of a node's pods: the node's blocks of Calico's IPAM, or its
+        podCIDRs. Return none for a cloud's IPAM."""
         if ipam.value == "calico-ipam":
             return tuple(self._blocks.get(node.name, ()))
         return () if ipam.value in CLOUDS else node.pod_networks

@@ -12,13 +12,13 @@ MENDED: dict[int, tuple[int, str]] = {
         "overlay networks of pods do not work before the update of October 2025 (rancher#50915)",
     ),
 }
-"""Map a build to its first revision without the fault (26100.6899 is KB5066835), and to the fault
-of earlier revisions."""
+"""For each build: its first revision without the fault (26100.6899 is KB5066835), and the fault of
+earlier revisions."""
 
 
 def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
-    """Return each known fault of the nodes' Windows builds, with the nodes that have it; none if
-    there is no overlay."""
+    """Return each known fault of the nodes' Windows builds, with the nodes that have it. Leave out
+    nodes whose pods use no overlay."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         build, revision = node.windows_build or (0, 0)

@@ -23,14 +23,14 @@ def command_line(container: Obj) -> str:
 
 
 def described(workload: Obj | None) -> str:
-    """Return ``DaemonSet kube-system/calico-node``."""
+    """Return the kind and the name of a DaemonSet: ``DaemonSet kube-system/calico-node``."""
     meta = (workload or {}).get("metadata") or {}
     return f"DaemonSet {meta.get('namespace')}/{meta.get('name')}"
 
 
 def variable(reading: Reading, workload: Obj | None, name: str) -> str | None:
-    """Return an environment variable of a workload's containers; None if it is not set, or if its
-    source cannot be read.
+    """Return an environment variable of a workload's containers; None if the variable is not set,
+    or if its source cannot be read.
 
     ``env`` wins over ``envFrom`` in a container, as it does in the kubelet.
     """

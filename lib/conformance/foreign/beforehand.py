@@ -26,8 +26,8 @@ EXEMPT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Beforehand:
-    """Policies of other owners that may decide paths of the run's pods, as text; empty if there are
-    none."""
+    """The policies of other owners that may decide paths of the run's pods, as texts for the run's
+    header. The texts are empty if there are no such policies."""
 
     closing: str = ""
     opening: str = ""

@@ -68,7 +68,7 @@ class Interference:
         return any(made and now and labels_of(made) != labels_of(now) for made, now in pairs)
 
     def made(self, namespace: str) -> Obj | None:
-        """Return a namespace as the worker made it; None: the worker did not make it."""
+        """Return a namespace as the worker made it; None if the worker did not make it."""
         return self.changes.kept.get(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
     def read(self, kind: str, name: str, namespace: str | None = None) -> Obj | None:

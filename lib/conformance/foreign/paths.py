@@ -33,7 +33,8 @@ class ObservedPath:
     at: Side
     """The end of the path at which policies are considered."""
     ends: Callable[[Sequence[Workload]], Mapping[str, End]]
-    """Reads the labels of pods. It is called only if a policy must be judged."""
+    """A function that reads the labels of pods, and returns each pod as policies match it, by uid.
+    It is called only if a policy must be judged."""
 
     @property
     def pods(self) -> list[Workload]:
@@ -42,7 +43,7 @@ class ObservedPath:
 
     @cached_property
     def ways(self) -> list[tuple[str, Way]]:
-        """Return the path in the form that policies match, with its present ends."""
+        """Return the path in the form that policies match, with the present labels of its ends."""
         return self.ways_between(self.ends(self.pods))
 
     def ways_between(self, ends: Mapping[str, End]) -> list[tuple[str, Way]]:
@@ -55,7 +56,8 @@ class ObservedPath:
         ]
 
     def describe(self, policies: Sequence[ForeignPolicy]) -> str:
-        """Describe those of these policies that could cause the result; empty: none."""
+        """Describe the policies, among these, that could cause the result; an empty string if there
+        are none."""
         return describe(policies, self.ways, self.observed) if policies else ""
 
     def is_withstood(
@@ -145,7 +147,8 @@ def may_close(
 def ways_between(
     ends: Mapping[str, End], source: Workload, target: Target, protocol: str
 ) -> Iterator[tuple[str, Way]]:
-    """Yield the path in each direction at each end, with the name of that end.
+    """Yield the path as policies match it at each end (egress at the source, ingress at the
+    target), with the name of that end.
 
     For a node, only policies that apply to its HostEndpoint count, and a node always reaches its
     own pods.
@@ -223,7 +226,8 @@ def pod_in(namespace: str, of_namespace: labels.Labels | None = None) -> Pod:
 
 
 def node_end(node: str, of_endpoint: labels.Labels, address: str) -> End:
-    """Return a node with the labels of its HostEndpoint; None: it has no HostEndpoint."""
+    """Return a node in the form that selectors match. ``of_endpoint``: the labels of the node's
+    HostEndpoint; empty if it has none."""
     member = NetworkSet(namespace=f"node {node}", labels=of_endpoint, namespace_labels={}, nets=())
     return End(member=member, address=_address(address))
 

@@ -63,7 +63,8 @@ class ForeignPolicies:
     kube: Kube
     changes: Changes
     facts: Facts | None = None
-    """The facts, with the release of Calico on each Windows node; None: they are not known."""
+    """The facts, with the release of Calico on each Windows node; None if the facts are not known.
+    """
     exempt: str = EXEMPT
     _removed: dict[str, float] = field(default_factory=dict)
     """Policies that this worker has removed, by name, each with its time (``time.monotonic``)."""
@@ -71,16 +72,16 @@ class ForeignPolicies:
     _claims: Sequence[str] = ()
     """Claims that the test is about."""
     _open: Sequence[Path] = ()
-    """Paths that the test observed to be open before it made any policy."""
+    """Paths that the test observed to be open before the test made any policy."""
     _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
-    """Maps the version at which a search began to the time of the search, and to the policies that
-    were added or removed since this version."""
+    """For the version at which a search began: the time of the search, and the policies that were
+    created or changed since this version."""
     _is_current: bool | None = None
-    """True: :meth:`look` returns the newest snapshot again. False: it reads once more. None: it
-    reads at each call."""
+    """How :meth:`look` works. True: it returns the newest snapshot again. False: it reads once
+    more, and then returns that snapshot. None: it reads at each call."""
     _resolvers: list[Target] | None = None
-    """The cluster's DNS pods behind their Service; None: they were not read since the newest look.
-    """
+    """The cluster's DNS pods behind their Service; None if they were not read since the newest
+    snapshot."""
 
     def __post_init__(self) -> None:
         self._interference = Interference(self.kube, self.changes)
@@ -150,7 +151,8 @@ class ForeignPolicies:
         at: Side = "both",
         lasting: bool = False,
     ) -> str:
-        """Describe the foreign policies that could cause the result of a path; empty: none.
+        """Describe the foreign policies that could cause the result of a path; an empty string if
+        there are none.
 
         ``times``: a policy counts if a snapshot since the first attempt has it, even if it was
         deleted or edited since then. It does not count if it existed when the path had another
@@ -185,8 +187,8 @@ class ForeignPolicies:
         return bool(path.describe(givers))
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
-        """Describe the policy that closes a path by a defect that the test is about; empty:
-        none."""
+        """Describe the policy that closes a path by a defect that the test is about; an empty
+        string if there is none."""
         if not any(switch.since and switch.claim in self._claims for switch in Switch):
             return ""
         path = self._path(source, target, "closed", protocol, "both")
@@ -202,7 +204,8 @@ class ForeignPolicies:
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Describe those of these policies that could cause the result of a path; empty: none."""
+        """Describe the policies, among these, that could cause the result of a path; an empty
+        string if there are none."""
         self.look()
         return self._path(source, target, observed, protocol, at).describe(policies)
 
@@ -242,8 +245,9 @@ class ForeignPolicies:
     def _givers(
         self, path: ObservedPath, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the candidates. Leave out policies that would also have closed other paths of the
-        same pods, although these paths stayed open."""
+        """Return the foreign policies that may have caused the result of a path. Leave out policies
+        that would also have closed other paths of the same pods, although these paths stayed open.
+        """
         candidates = self._candidates(snapshot, times, lasting=lasting)
         pods = {pod.uid for pod in path.pods}
         beside = [
@@ -282,7 +286,7 @@ class ForeignPolicies:
         ]
 
     def _until(self, moment: float | None) -> list[Snapshot]:
-        """Return the snapshots up to this moment (``time.monotonic``); none for None."""
+        """Return the snapshots up to a moment (``time.monotonic``); none if it is None."""
         return [past for past in self._snapshots if moment is not None and past.at <= moment]
 
     def _versions_until(self, moment: float | None) -> set[tuple[str, str]]:
@@ -331,7 +335,8 @@ class ForeignPolicies:
         return policies
 
     def _newest_version(self, snapshots: Sequence[Snapshot]) -> int:
-        """Return the newest version of these snapshots and of the worker's policies; 0: unknown."""
+        """Return the newest version of these snapshots and of the worker's policies; 0 if it is not
+        known."""
         made = [obj for ref, obj in list(self.changes.kept.items()) if ref.kind in DECIDING]
         versions = [past.version for past in snapshots]
         versions += [str(obj["metadata"].get("resourceVersion")) for obj in made]
@@ -397,7 +402,7 @@ class ForeignPolicies:
         return tuple(dict.fromkeys(column - own for column in every))
 
     def _dns(self) -> list[Target]:
-        """Return the cluster's DNS pods behind their Service; none if they are not found."""
+        """Return the cluster's DNS pods behind their Service, or an empty list if none is found."""
         if self._resolvers is None:
             self._resolvers = []
             with suppress(SuiteError):

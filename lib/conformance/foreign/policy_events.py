@@ -23,7 +23,8 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 VERBS = {"ADDED": "was created", "MODIFIED": "was changed", "DELETED": "was deleted"}
 NOTHING = "metadata.name=no-such-object"
-"""A field selector that selects nothing. A list with it serves only to learn the version."""
+"""A field selector that selects nothing. A list request with this selector serves only to learn the
+version."""
 
 
 @dataclass
@@ -37,14 +38,14 @@ class PolicyEvents:
     """The namespace with the pods that the policies may select. The names of other workers'
     namespaces begin with it."""
     is_over: Callable[[], bool]
-    """Returns whether the run has begun to remove its own policies."""
+    """A function that returns whether the run has begun to remove its own policies."""
     seconds: float
-    """How long one watch request lasts."""
+    """The duration of one watch request, in seconds."""
     events: list[tuple[float, str]] = field(default_factory=list)
     """Pods and Services that were added or removed, each with the time (``time.monotonic``)."""
     edits: list[Edit] = field(default_factory=list)
     _policies: dict[str, tuple[str, Obj]] = field(default_factory=dict)
-    """Maps each uid to the policy's kind and the policy."""
+    """The kind of each policy and the policy itself, by uid."""
 
     def kinds(self) -> list[tuple[str, str]]:
         """Return API and kind of all served policies, of Tiers (which change their effect), of pods

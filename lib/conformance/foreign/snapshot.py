@@ -65,8 +65,8 @@ class Snapshot:
     kinds: tuple[tuple[str, str], ...] = ()
     """API and kind of the served policies."""
     hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Maps each node to the labels of its HostEndpoint, through which policies apply to the node
-    itself. Most clusters have no HostEndpoints."""
+    """The labels of each node's HostEndpoint, through which policies apply to the node itself. Most
+    clusters have no HostEndpoints."""
 
     @property
     def foreign(self) -> tuple[ForeignPolicy, ...]:
@@ -102,7 +102,7 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
 
 
 def calico_api(kube: Kube) -> str:
-    """Return the API at which Calico's policies are read; empty if no such API is served."""
+    """Return the API at which Calico's policies are read; an empty string if none is served."""
     return next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), "")
 
 
@@ -139,7 +139,8 @@ def own_objects(run: Ownership, uids: Container[str] = ()) -> Callable[[Obj], bo
 
 
 def is_twin(api: str, obj: Obj) -> bool:
-    """Return whether Calico's API serves a policy of another API in this object."""
+    """Return whether an object of Calico's API is only another form of a policy of Kubernetes'
+    APIs."""
     return api in CALICO and obj["metadata"]["name"].startswith(TWINS)
 
 
@@ -163,7 +164,7 @@ def policy_of(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> Foreig
 
 
 def _tier(name: str, tiers: Mapping[str, Obj]) -> Tier:
-    """Return a tier; a tier that was not read may come before all others."""
+    """Return a tier; a tier that was not read is assumed to come before all others."""
     spec = spec_of(tiers.get(name) or {})
     unset = LAST if name in BASELINES or name in tiers else FIRST
     order = spec.get("order")
@@ -181,7 +182,8 @@ def policy_in_event(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
 
 @dataclass
 class _Reader:
-    """Reads the objects that decide about paths on a cluster, and records which cannot be read."""
+    """Reads the objects that decide about paths on a cluster, and records the kinds that cannot be
+    read."""
 
     kube: Kube
     calico: str
@@ -191,7 +193,7 @@ class _Reader:
     """The cluster's resourceVersion at each list that was read."""
 
     def listed(self, api: str, kind: str) -> list[Obj]:
-        """Return all objects of a kind; none if they cannot be read."""
+        """Return all objects of a kind; an empty list if they cannot be read."""
         try:
             objects, version = self.kube.objects_at(api, kind)
         except ApiRefused as refusal:

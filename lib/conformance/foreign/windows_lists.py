@@ -60,8 +60,8 @@ class WindowsLists:
             ) from None
 
     def by_defects(self, pod: Workload) -> dict[str, tuple[HnsRule, ...]]:
-        """Map each set of the release's known defects, described by its effect, to the list that it
-        produces, the smallest sets first."""
+        """Return a pod's list for each set of the release's known defects, the smallest sets first.
+        The key describes the effects of the defects."""
         oracle, own, minor = self._read(pod)
         return {
             "; ".join(f"{each.claim}, {each.statement}" for each in defects): acl_list(

@@ -53,7 +53,7 @@ def _job_options(parser: argparse.ArgumentParser) -> None:
         "--namespaces-prefix", metavar="PREFIX", default="", help="run in prepared namespaces"
     )
     parser.add_argument(
-        "--workers", type=int, default=2, metavar="N", help="workers, with a prefix"
+        "--workers", type=int, default=2, metavar="N", help="workers that have prepared namespaces"
     )
     parser.add_argument(
         "--volume", metavar="CLAIM", default="", help="keep results on this volume, too"
@@ -89,7 +89,9 @@ def _job(options: argparse.Namespace) -> int:
 
 
 def _fetch_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default="conformance", help="of the Job (default: %(default)s)")
+    parser.add_argument(
+        "--name", default="conformance", help="the Job's name (default: %(default)s)"
+    )
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE")
     parser.add_argument("--context", metavar="NAME", help="context in that kubeconfig")
     parser.add_argument(
@@ -155,5 +157,5 @@ COMMANDS = {
     "hold": (_hold_options, _hold),
     "merge": (_merge_options, _merge),
 }
-"""Maps each command to the function that adds its options, and to the function that carries it out
-and returns the exit code."""
+"""For each command: the function that adds its options, and the function that carries the command
+out and returns the exit code."""

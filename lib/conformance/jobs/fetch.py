@@ -228,16 +228,17 @@ def _decoded(line: bytes) -> bytes:
 
 
 def first_line_of(text: str) -> str:
-    """Return the first line of a command's output that is not blank; empty if there is none."""
+    """Return the first line of a command's output that is not blank; an empty string if there is
+    none."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[str], None]) -> int:
     """Wait for the judge, take the archive, and let the holder end. Return the judge's exit code.
 
-    Without a report the holder stays, so that the user can look at the folder of results. If the
-    holder cannot be ended, or ends before its command, no verdict changes. Raise SuiteError (the
-    user can fetch again), OSError.
+    Without a report the holder stays, so that the user can inspect the folder of results. If the
+    holder cannot be ended, a message is printed, and the exit code stays the same. Raise SuiteError
+    (the user can fetch again), OSError.
     """
     one = Fetch(kube, job, tell)
     judged = one.judged(minutes * 60)

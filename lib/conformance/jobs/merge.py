@@ -66,7 +66,8 @@ def merge(given: Sequence[Path], folder: Path) -> int:
 
 
 def _differences(newest: Report, report: Report) -> Iterator[str]:
-    """Yield the reasons why two reports are not of one cluster in one state; none if they are."""
+    """Yield the reasons why two reports are not of one cluster in one state. Yield nothing if they
+    are."""
     theirs = str(report.suite.get("catalog") or "")
     if report.schema == "1" or not again.uid(report) or report.facts is None:
         yield f"{report.where} does not name its cluster"
@@ -147,8 +148,8 @@ def _claims(
 
 
 def _selection(reports: Sequence[Report]) -> str:
-    """Return which parts of a run are missing, and what quick runs selected. Empty: no part is
-    missing, and no run was quick."""
+    """Return which parts of a run are missing, and what quick runs selected. Return an empty string
+    if no part is missing and no run was quick."""
     parts: dict[str, set[str]] = {}
     others = []
     for report in reports:
@@ -206,8 +207,8 @@ def _all(reports: Sequence[Report], name: str, *, of_run: bool = False) -> dict[
 
 
 def _facts(reports: Sequence[Report]) -> Facts:
-    """Return the newest facts. A fact that is unknown there is taken from an earlier run, if that
-    run knows it."""
+    """Return the facts of the newest report. A fact that is unknown in this report is taken from an
+    earlier report that knows it."""
     found: Facts | None = None
     for facts in (report.facts for report in reports if report.facts):
         if found is None:
@@ -238,8 +239,8 @@ def _filled(newer: T, older: T) -> T:
 
 
 def _attachments(report: Report, folder: Path) -> dict[str, list[str]]:
-    """Copy the files that the tests of a run have left. Return, by test, the files' places below
-    the merged report's folder."""
+    """Copy the files that the tests of a run have left. Return the files of each test, by their
+    paths in the merged report's folder."""
     where = Path(report.where).parent
     name = str(report.run["id"])
     if (where / ATTACHMENTS).is_dir():

@@ -70,7 +70,7 @@ class Wanted:
     options: Sequence[str] = ()
     """The options of the run."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Maps the name of each file that the run reads to its text."""
+    """The texts of the files that the run reads, by file name."""
 
 
 def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:

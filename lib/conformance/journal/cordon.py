@@ -16,8 +16,8 @@ LIFTED: Mapping[str, Any] = {
 
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Return the patch. If it cordons a node, it also writes the run's name on the node, since the
-    journal may be lost."""
+    """Return the patch to send. If a patch cordons a node, also write the run's name on the node,
+    since the journal may be lost."""
     unschedulable = (
         (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
     )
@@ -27,7 +27,7 @@ def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) 
 
 
 def cordoned_by(node: Obj | None) -> str:
-    """Return the run that has cordoned a node; empty if no run has."""
+    """Return the run that has cordoned a node; an empty string if no run has."""
     return str(
         (((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or ""
     )

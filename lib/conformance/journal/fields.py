@@ -37,7 +37,7 @@ class Field:
 
     @property
     def label(self) -> str:
-        """Return ``.spec.vxlanVNI``, ``.metadata.annotations["a.b/c"]``."""
+        """Return the path as text: ``.spec.vxlanVNI`` or ``.metadata.annotations["a.b/c"]``."""
         return "".join(f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
 
 
@@ -62,7 +62,7 @@ def _touched(
 
 
 def content_at(obj: Any, path: Sequence[str]) -> Content:
-    """Return the value at a path."""
+    """Return the content of the field at a path."""
     for name in path:
         if not isinstance(obj, Mapping) or name not in obj:
             return ABSENT

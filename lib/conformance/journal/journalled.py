@@ -82,8 +82,8 @@ class Journalled:
         return made or current
 
     def create(self, obj: Obj, why: str) -> Obj | None:
-        """Create an object outside the run's namespaces; restoring removes the object. Raise as
-        :meth:`patch` does."""
+        """Create an object outside the run's namespaces; a restore removes the object. Raise the
+        errors of :meth:`patch`."""
         target = reference(obj)
         _refuse_secret(target, "create")
         entry = self._write(self._entry("create", why, target))
@@ -128,8 +128,8 @@ class Journalled:
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
-        """Record a procedure before it begins: healer ``name`` must run with ``arguments`` unless
-        the entry is closed.
+        """Record a procedure before it begins: the healer ``name`` must run with ``arguments``
+        unless the entry is closed.
 
         The node in ``arguments`` is marked first. An entry without a mark is not applied, and a
         mark without an entry shows that nothing had begun. Raise JournalRefused for an unknown

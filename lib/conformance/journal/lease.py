@@ -89,13 +89,13 @@ class RunLock:
         self._mine: Obj | None = None
         self._seen: tuple[str, float] = ("", 0.0)
         self._living = False
-        """The holder was known to be alive at the last check."""
+        """True if the holder was known to be alive at the last check."""
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
 
     def acquire(self, *, patient: bool = True) -> None:
-        """Take the lock, and renew it from now on. Raise ClusterUnusable, which names a missing
-        right, or the holder and the time since when it holds the lock.
+        """Take the lock, and renew it from now on. Raise ClusterUnusable if the lock cannot be
+        taken. The message names a missing right, or the holder and since when it has held the lock.
 
         ``patient``: wait also for a holder that is known to live.
         """
@@ -158,7 +158,7 @@ class RunLock:
             self._tell(f"the run lock could not be released: {str(error).splitlines()[0]}")
 
     def check(self) -> Obj:
-        """Return the lease, read again, if this run holds it. Raise LockLost otherwise.
+        """Read the lease again, and return it if this run holds it; otherwise raise LockLost.
 
         Without the lock, this run may make no further change outside its own namespaces.
         """
@@ -176,7 +176,8 @@ class RunLock:
         return found
 
     def _attempt(self) -> str | None:
-        """Take the lock if this is allowed, and return None; otherwise return its holder."""
+        """Take the lock if this is allowed, and return None; otherwise return the holder of the
+        lock."""
         self._living = False
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
@@ -279,7 +280,7 @@ class RunLock:
 
 
 def held_by(kube: Kube, run: str) -> Obj | None:
-    """Return the run lock if this run holds it; None otherwise."""
+    """Return the run lock if this run holds it, otherwise None."""
     found = kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
     return found if found is not None and holds(found, run) else None
 
@@ -323,12 +324,13 @@ def _holder(lease: Obj) -> str:
 
 
 def _holding(lease: Obj) -> str:
-    """Return the run that holds the lease; empty if no run does."""
+    """Return the run that holds the lease; an empty string if no run does."""
     return _holder(lease).partition(" ")[0]
 
 
 def _on_its_way_out(refusal: ApiRefused) -> bool:
-    """Return whether the namespace is being deleted. The last run that cleans up deletes it."""
+    """Return whether the request was refused because the namespace is being deleted. The last run
+    that cleans up deletes it."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
     return refusal.forbidden and any(
         cause.get("reason") == "NamespaceTerminating" for cause in causes
@@ -336,7 +338,7 @@ def _on_its_way_out(refusal: ApiRefused) -> bool:
 
 
 def _who(lease: Obj) -> str:
-    """Return the holder: ``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
+    """Return the holder in words: ``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
     run, _, owner = _holder(lease).partition(" ")
     since = (
         str((lease.get("spec") or {}).get("acquireTime") or "").partition(".")[0].removesuffix("Z")

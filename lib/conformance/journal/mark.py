@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The marks that a run leaves on changed objects. An entry of its journal is applied only if they
-confirm it.
+"""The marks that a run leaves on changed objects. An entry of the run's journal is applied only if
+the marks confirm the entry.
 
 The mark is an annotation of the changed object: the run, and a hash of the journal entry. It is
 written in the same request as the change, and removed in the request that restores the value. A
@@ -42,8 +42,8 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
-    """Return the fields of an object that hold this mark, with the contents that restore them;
-    empty if the object has no such mark."""
+    """Return the fields of an object that hold this mark, with the contents that restore them; an
+    empty tuple if the object has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
     fields = (
         [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)]
@@ -79,7 +79,8 @@ def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> 
 
 
 def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
-    """Return why an object does not confirm a journal entry; empty if it has the entry's own mark.
+    """Return why an object does not confirm a journal entry; an empty string if it has the entry's
+    own mark.
 
     ``as_noted``: the object was read at the API that the entry names, and not from Calico's
     storage, where the object has another uid.
@@ -99,8 +100,8 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
 
 
 def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
-    """Return the reason why a journal entry must not be applied; empty if its change is in force
-    as recorded.
+    """Return the reason why a journal entry must not be applied; an empty string if its change is
+    in force as recorded.
 
     The entry must fit the tables. The object must have the recorded uid and the entry's mark, and
     hold the run's value. Raise ApiRefused, EnvironmentBroken.

@@ -41,20 +41,21 @@ class OtherRuns:
         doubt: Callable[[Kube, Entry], str] = believed,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Set up the record of changes. ``doubt`` returns why an entry must not be applied; empty
-        if it may be applied."""
+        """Set up the record of changes. ``doubt`` returns why an entry must not be applied, or an
+        empty string if it may be applied."""
         self._kube = kube
         self._run = run
         self._doubt = doubt
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
-        """Maps run and key of each entry to the time when it was last found open
-        (``time.monotonic``), its journal, and the entry."""
+        """The open entries that were read so far, by run and key. Each value has the time when the
+        entry was last found open (``time.monotonic``), its journal, and the entry."""
         self._is_current: bool | None = None
-        """True: :meth:`look` reads nothing again. False: it reads once more. None: it reads at each
-        call."""
+        """How :meth:`look` works. True: it reads nothing again. False: it reads once more. None: it
+        reads at each call."""
         self._living: dict[str, bool] = {}
-        """Maps each run that was checked since the last read to whether it lives."""
+        """True for each run that lives, False for each that does not, among the runs that were
+        checked since the last read."""
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
@@ -82,10 +83,10 @@ class OtherRuns:
                             self._seen[run, entry.key] = (now, journal, entry)
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Describe a living run's change that may have cut off a path between these nodes; empty:
-        none.
+        """Describe a living run's change that may have cut off a path between these nodes; an empty
+        string if there is none.
 
-        ``since``: the time of the first attempt on the path (``time.monotonic``); None: now.
+        ``since``: the time of the first attempt on the path (``time.monotonic``); None means now.
         """
         across = len(set(nodes)) > 1
         return self._first(
@@ -93,7 +94,8 @@ class OtherRuns:
         )
 
     def of_vni(self) -> str:
-        """Describe the change of a living run that has given nodes another VNI; empty: none."""
+        """Describe the change of a living run that has given nodes another VNI; an empty string if
+        there is none."""
         return self._first(_is_vni, None)
 
     def _first(self, fits: Callable[[Entry], bool], since: float | None) -> str:
@@ -117,8 +119,8 @@ class OtherRuns:
         return ""
 
     def _lives(self, run: str, journal: Obj) -> bool:
-        """Return whether a run lives. A run on another machine lives if it renews or releases its
-        run lock."""
+        """Return whether a run is alive. A run on another machine counts as alive if it renews or
+        releases its run lock."""
         lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:
@@ -147,7 +149,7 @@ def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
 
 
 def _node(entry: Entry) -> str:
-    """Return the only node that a change concerns; empty if there is none."""
+    """Return the only node that a change concerns; an empty string if there is none."""
     if entry.target is not None:
         return entry.target.name if entry.target.kind == "Node" else ""
     return str(entry.arguments.get("node") or "")

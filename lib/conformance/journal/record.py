@@ -26,7 +26,7 @@ class Entry:
     act: Act
     why: str
     run: str = ""
-    """The run that made the change. Empty: an earlier release of the suite made it, and left no
+    """The run that made the change. Empty if an earlier release of the suite made it, which left no
     mark."""
     state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made. ``closed``:
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def mark_name(self) -> str:
-        """Return the name of the annotation by which the target itself confirms this entry."""
+        """Return the name of the annotation by which the changed object confirms this entry."""
         return f"{CHANGE_ANNOTATION}{self.key}"
 
     @property
@@ -67,7 +67,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """Return ``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
+        """Return the change in words: ``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
         names = ", ".join(field.label for field in self.fields)
         what = (
             f"procedure {self.procedure} {json.dumps(self.arguments)}"

@@ -50,7 +50,7 @@ class Row:
     arguments: str = r"\{\}"
     """The arguments of a procedure."""
     by_hand: str = ""
-    """The command that undoes the change; empty: a patch of the fields."""
+    """The command that undoes the change; empty if a patch of the fields undoes it."""
 
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -107,12 +107,13 @@ ROWS = (
         "kubectl get pods -A --field-selector spec.nodeName={name}",
     ),
 )  # fmt: skip
-"""The table. Procedures have the names of their healers (``undo/healers.py``)."""
+"""All kinds of changes that the suite may make and restore. Procedures have the names of their
+healers (``undo/healers.py``)."""
 
 
 def refusal(entry: Entry) -> str:
-    """Return why the suite never makes a change like that of an entry; empty if the entry fits the
-    table."""
+    """Return why the suite never makes a change like that of an entry; an empty string if the entry
+    fits the table."""
     row = _row(entry)
     if row is None:
         return "this suite makes no such change"
@@ -122,8 +123,8 @@ def refusal(entry: Entry) -> str:
 
 
 def by_hand(entry: Entry) -> str:
-    """Return the command that undoes an entry's change by hand; empty for an entry that does not
-    fit the table."""
+    """Return the command that undoes an entry's change by hand; an empty string for an entry that
+    does not fit the table."""
     row = _row(entry)
     target = _target(entry)
     if row is None or target is None or refusal(entry) not in ("", OLD):

@@ -25,7 +25,7 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
-"""Maps the name of a procedure to the function that undoes it. The function receives the run that
+"""The functions that undo procedures, by the procedures' names. A function receives the run that
 began the procedure and the procedure's arguments, and raises an error if it fails."""
 CONFLICTS = 5
 """The number of attempts to restore a field whose object may change at the same time."""
@@ -37,7 +37,7 @@ class Outcome(enum.StrEnum):
     RESTORED = "restored"
     UNCHANGED = "nothing to restore"
     CONFLICT = "conflict"
-    """Another user has changed the object since, so it is left as it is."""
+    """Another user has changed the object since, so the object is left as it is."""
     REFUSED = "refused"
     """Only the journal claims that a run of this suite made the change, so the object is left as it
     is."""
@@ -265,7 +265,7 @@ class _Restorer:
         """Leave an entry and its object alone, and report how to deal with both of them by hand."""
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
-        todo = f"no run of this suite wrote that; remove the journal: {forget}"
+        todo = f"no run of this suite wrote this entry; remove the journal: {forget}"
         if undo := by_hand(entry):
             todo = f"if a run of yours made the change: {undo}; then: {forget}"
         return Restored(

@@ -29,7 +29,7 @@ def retry(
     results: list[T] = []
 
     def attempt() -> ApiRefused | ApiUnreachable | None:
-        """Return the error, if it may be temporary."""
+        """Make one attempt. Return its error if the error may be temporary."""
         try:
             results.append(act())
         except ApiGone:
@@ -57,7 +57,8 @@ def retry(
 
 
 def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:
-    """Return an object's present state; None if it does not exist. Raise as :func:`retry` does."""
+    """Return an object's present state; None if it does not exist. Raise the errors of
+    :func:`retry`."""
     return retry(
         lambda: kube.find(target.api_version, target.kind, target.name, target.namespace),
         within=within,

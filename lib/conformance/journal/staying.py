@@ -25,8 +25,8 @@ def _values(entry: Entry) -> str:
 
 
 def stays(entry: Entry) -> str:
-    """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097
-    stays``.
+    """Return a sentence about a change that stays: ``FelixConfiguration default
+    (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097 stays``.
 
     If it is not known whether the recorded change was made, the text says ``may stay``.
     """

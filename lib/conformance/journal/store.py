@@ -51,8 +51,8 @@ class Journal:
         memory: Path | None = None,
         describe: Callable[[str], object] | None = None,
     ) -> None:
-        """Set up the journal. ``describe``: given in a dry run; receives a line for each entry, and
-        no entry is written."""
+        """Set up the journal. ``describe`` is given in a dry run: it receives a line for each
+        entry, and no entry is written."""
         self.kube = kube
         self.run = run
         self.within = within
@@ -177,7 +177,7 @@ class Journal:
         """Return all entries in the order of writing. If the API server does not answer, return the
         open entries of the copy in memory.
 
-        Unreadable entries: see :func:`entries_of`.
+        For unreadable entries, see :func:`entries_of`.
         """
         try:
             found = read(self.kube, self.ref, within=self.within)

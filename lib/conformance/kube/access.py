@@ -45,7 +45,7 @@ class Renewal:
 
     def __init__(self, source: Source, configuration: Any, ends: datetime | None) -> None:
         self.problem = ""
-        """The reason why the last attempt gave no credentials; empty if it gave some."""
+        """The reason why the last attempt gave no credentials; empty if it gave credentials."""
         self._source = source
         self._configuration = configuration
         self._ends = ends
@@ -95,12 +95,12 @@ class Access:
     impersonation: Sequence[tuple[str, str]] = ()
     """Headers by which each request is made in the name of another user (kubeconfig's ``as``)."""
     namespace: str = ""
-    """Namespace of the pod that this process runs in; empty: it runs in none."""
+    """Namespace of the pod that this process runs in; empty if it runs in no pod."""
 
     @property
     def unverified(self) -> str:
-        """Return the reason why answers may come from an attacker instead of the API server;
-        empty if they cannot.
+        """Return the reason why answers may come from an attacker instead of the API server; an
+        empty string if they cannot.
 
         Plain HTTP counts if it leaves this machine.
         """
@@ -119,7 +119,8 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     """Return the access by a kubeconfig file, or by several files merged as kubectl merges
     KUBECONFIG.
 
-    Raise UsageProblem: file missing, unreadable, malformed; context, cluster or user unknown.
+    Raise UsageProblem if a file is missing, unreadable or malformed, or if the context, cluster or
+    user is unknown.
     """
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     chosen = choose([path.expanduser() for path in files], context)
@@ -230,7 +231,8 @@ def hidden(content: bytes) -> Iterator[str]:
 
 
 def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
-    """Return access by the files that KUBECONFIG names.  Raise UsageProblem, also if unset."""
+    """Return access by the files that KUBECONFIG names. Raise UsageProblem, also if KUBECONFIG is
+    not set."""
     value = environ.get("KUBECONFIG", "")
     files = [Path(part).expanduser() for part in value.split(os.pathsep) if part]
     if not files:

@@ -31,7 +31,7 @@ OS_LABEL = "kubernetes.io/os"
 
 
 def danger(change: Change, run: Ownership) -> str:
-    """Return why a change may cost a Windows node its network; empty: it cannot."""
+    """Return why a change may cost a Windows node its network; an empty string if it cannot."""
     kind = change.target.kind
     if kind in BOOKKEEPING:
         return f"a {kind} records for IPAM which node has a block; a Windows node with another block loses its HNS network"
@@ -54,8 +54,8 @@ def danger(change: Change, run: Ownership) -> str:
 def _pool(change: Change, run: Ownership) -> str:
     """Return why a change of an IP pool is refused.
 
-    Empty: the addresses of the pool stay with their nodes, or the pool is the run's own and gives
-    out no address.
+    Return an empty string if the addresses of the pool stay with their nodes, or if the pool is the
+    run's own and gives out no address.
     """
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     if change.verb == "patch" and spec in ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"}):
@@ -84,7 +84,7 @@ def _leaves_pools(change: Change) -> bool:
 
 
 def _for_linux_alone(body: Any) -> bool:
-    """Return whether the object itself restricts a pod, or the pods of a workload, to Linux
+    """Return whether an object itself restricts its pod, or the pods of its workload, to Linux
     nodes."""
     spec = body.get("spec") if isinstance(body, Mapping) else None
     spec = spec if isinstance(spec, Mapping) else {}

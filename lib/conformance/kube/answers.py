@@ -50,8 +50,8 @@ class Lines:
     """Cuts received bytes into lines, and searches each byte only once."""
 
     def __init__(self, what: str, at_most: int = LINE) -> None:
-        """Set up the cutting. ``what`` names the lines in messages; ``at_most``: the longest line
-        in bytes."""
+        """Set up an empty buffer. ``what`` names the lines in messages. ``at_most``: the longest
+        line in bytes."""
         self.unfinished = bytearray()
         self._what = what
         self._at_most = at_most
@@ -139,7 +139,7 @@ def refusal(
     status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str
 ) -> ApiRefused | None:
     """Return the error for an answer that is no success: the API server's refusal, or NoApiServer
-    if the answer did not come from an API server. None: it is a success."""
+    if the answer did not come from an API server. Return None for a success."""
     named = {key.lower(): value for key, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
     refused: ApiRefused | None = None
@@ -160,9 +160,9 @@ def refusal(
 
 
 def document(data: bytes, request: str, needed: str = "") -> Any:
-    """Return the JSON object of a success.
+    """Return the JSON object in a successful answer.
 
-    Raise NoApiServer if it is no JSON object, or lacks the field ``needed``.
+    Raise NoApiServer if the answer is no JSON object, or lacks the field ``needed``.
     """
     try:
         found = _with_names_in_lines(json.loads(data))
@@ -208,7 +208,8 @@ def _make_part_of_paths(meta: dict[str, Any]) -> None:
 
 
 def page(data: bytes, request: str) -> dict[str, Any]:
-    """Return a page of a list. Raise NoApiServer if it is no JSON object or an item has no name."""
+    """Return a page of a list. Raise NoApiServer if the answer is no JSON object, or if an item has
+    no name."""
     found: dict[str, Any] = document(data, request, "items")
     items = found["items"] or ()
     for item in items if isinstance(items, list | tuple) else [str(items)]:

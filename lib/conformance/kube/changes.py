@@ -42,7 +42,7 @@ def pod_reference(pod: Obj) -> ObjectRef:
 class Changes:
     """Makes a run's changes on a cluster. Thread-safe.
 
-    ``tell`` receives a line for each change that ``dry_run`` did not make.
+    ``tell`` receives a line for each change that is not made because of ``dry_run``.
     """
 
     def __init__(
@@ -163,8 +163,9 @@ class Changes:
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> Any:
         """Create an object of Calico's API server, or replace it if this run created it before.
 
-        That API server's server-side apply answers 404 to objects that do not exist on v3.32.0
-        (projectcalico/calico#12841), and takes no YAML up to v3.21 (projectcalico/calico#4959).
+        Calico's API server cannot be used with server-side apply: v3.32.0 answers 404 for objects
+        that do not exist (projectcalico/calico#12841), and releases up to v3.21 accept no YAML
+        (projectcalico/calico#4959).
         """
         target = change.target
         try:
@@ -234,16 +235,15 @@ class Changes:
         *,
         within: float,
     ) -> None:
-        """Delete an object and wait until it is gone. Raise EnvironmentBroken with its remaining
-        finalizers.
-        """
+        """Delete an object and wait until it is gone. Raise EnvironmentBroken, with the object's
+        finalizers, if the object stays."""
         self.delete(target, why)
         if not self.dry_run:
             self.waits.gone(target, within=within)
 
     def eviction_refusal(self, target: ObjectRef) -> str:
         """Return the reason for which the server would refuse the eviction of a pod now, in the
-        server's words; empty if it would not refuse.
+        server's words; an empty string if it would not refuse.
 
         The request is an eviction with ``dryRun=All``: the server checks the disruption budgets,
         but evicts nothing. A dry run of the suite sends no request. Raise ApiRefused,
@@ -274,8 +274,8 @@ class Changes:
 
     def tried_patch(self, target: ObjectRef, patch: Obj) -> Obj | None:
         """Return an object as the server would merge a patch into it; the server stores nothing
-        (``dryRun=All``). None: a dry run of the suite, which sends no request. Raise ApiRefused,
-        ApiUnreachable."""
+        (``dryRun=All``). Return None in a dry run of the suite, which sends no request. Raise
+        ApiRefused, ApiUnreachable."""
         if self.dry_run:
             return None
         resource = self.kube.resource(target.api_version, target.kind)

@@ -25,39 +25,39 @@ STDOUT = 1
 STDERR = 2
 ERROR = 3
 CLOSE = 255
-"""v5 only: ``255, n`` closes channel n."""
+"""The first byte of a message that closes a channel: ``255, n`` closes channel n (only in v5)."""
 V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
 FRAME = 32768
 ANSWER = 64 << 20
-"""The maximum size of a command's whole output, in bytes; for a stream, one message."""
+"""The maximum size of a command's whole output, in bytes; for a stream, of one message."""
 COULD_NOT_START = "the command did not start"
-"""The beginning of reasons that another attempt cannot change, such as a missing program in the
-container."""
+"""The beginning of the reason if a command cannot start, for example because the container lacks
+the program. Another attempt would fail, too."""
 NO_SUCH_PROGRAM = (
     "executable file not found", "cannot find the file specified", "cannot find the path specified",
     "no such file or directory", "exec format error", "not a valid win32 application",
     "not supported for job containers",
 )  # fmt: skip
-"""Texts of container runtimes (runc, hcsshim) for such failures, in lower case.
+"""Texts of container runtimes (runc, hcsshim) if a command cannot start, in lower case.
 
-Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the
-kubelet. The error channel therefore also reports a kubelet that does not answer, a proxy that is
-replaced and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
+Every other error may be temporary. API servers from 1.30 on accept the WebSocket before they dial
+the kubelet. The error channel therefore also reports a kubelet that does not answer, a proxy that
+is replaced and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
-"""The beginning of reasons that the pod's status soon explains: its container has ended, and may be
-started again."""
+"""The beginning of the reason if the container has ended. The pod's status soon shows why, and the
+container may be started again."""
 BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
-"""The beginning of reasons that are not about the command itself: kubelet, container runtime or a
-proxy failed."""
+"""The beginning of the reason if the command itself is not the cause: the kubelet, the container
+runtime or a proxy failed."""
 
 
 class ExecBroken(ProbeBroken):
     """An exec without an exit status: the command's result is unknown.
 
-    ``retryable``: another attempt may help (transport, overload); not when the command cannot start
-    at all.  ``asked``: the API server had accepted the command, which may therefore have run.
+    ``retryable``: another attempt may help (transport, overload); False if the command cannot
+    start. ``asked``: the API server had accepted the command, which may therefore have run.
     ``unauthorized``: the API server did not accept the credentials.
     """
 
@@ -234,8 +234,8 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
 
 
 def _what_failed(message: str) -> str:
-    """Return the first words of the reason for an error channel's message. The message is in lower
-    case."""
+    """Return the beginning of the reason for a message of the error channel. The message is in
+    lower case."""
     if "container not found" in message:
         return NOT_RUNNING
     return COULD_NOT_START if any(text in message for text in NO_SUCH_PROGRAM) else BROKE_ON_ITS_WAY

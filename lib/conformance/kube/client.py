@@ -34,7 +34,7 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""Kinds that are created by POST although they only ask a question."""
+"""The path of a kind whose objects are created by POST although they only ask a question."""
 PAUSE = 0.25
 """The pause, in seconds, before a request is repeated, unless the server sends Retry-After; it
 doubles up to 2 s."""
@@ -56,14 +56,14 @@ class Kube(Connection):
         reach: Reach | None = None,
     ) -> None:
         """Set up the client. ``read_only``: refuse every request that could change something (dry
-        runs). ``reach``: shared by the processes of a run."""
+        runs). ``reach`` is shared by the processes of a run."""
         super().__init__(access, timings or load_timings().run)
         self.reach = reach or Reach()
         self._read_only = read_only
         self._accepted = False
-        """The server has accepted the user's credentials at least once."""
+        """True once the server has accepted the user's credentials."""
         self._watched: set[Any] = set()
-        """The answers to watches that are open."""
+        """The open answers to watches."""
         self.discovery = Discovery(self.read)
 
     def read(
@@ -88,17 +88,19 @@ class Kube(Connection):
         content_type: str = "application/json",
         repeat: float | None = None,
     ) -> Any:
-        """Return the answer, a JSON object.
+        """Send a request, and return the JSON object in the answer.
 
-        Raise ApiRefused for an error status and for an answer that no API server gives,
-        ApiUnreachable if no answer came (ApiGone: for too long, or the run was interrupted).
-        ``repeat``: also repeat after transport errors and 5xx (default: for GET only); a number of
-        seconds: after 5xx for no longer than that. 429 is always repeated, since nothing was done.
-        401 is repeated if the credentials were accepted before. If 401 lasts, the run ends, and
-        every further request that is answered 401 fails at once.
+        Raise ApiRefused for an error status, and for an answer that no API server gives. Raise
+        ApiUnreachable if no answer came, or its subclass ApiGone if the server was silent for too
+        long or the run was interrupted.
 
-        ``parse``: makes another value of the answer's body; it receives the request's name, for
-        raising ApiRefused.
+        ``repeat``: also repeat the request after transport errors and 5xx (default: for GET only).
+        A number limits the repetition after 5xx to these seconds. 429 is always repeated, since
+        nothing was done. 401 is repeated if the credentials were accepted before. If 401 lasts, the
+        run ends, and every further request that is answered 401 fails at once.
+
+        ``parse``: a function that makes another value of the answer's body. It also receives the
+        request's name, for raising ApiRefused.
         """
         name = f"{method} {path}"
         repeat = method == "GET" if repeat is None else repeat
@@ -221,7 +223,7 @@ class Kube(Connection):
         return lost
 
     def _patience(self, seconds: float | None = None) -> float:
-        """Return the seconds to wait for an answer; ``seconds``: for the events of a watch
+        """Return the seconds to wait for an answer. ``seconds``: the wait for the events of a watch
         instead."""
         return max(
             0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left)
@@ -263,14 +265,14 @@ class Kube(Connection):
         return self.discovery.resource(api_version, kind)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj:
-        """Return an object. Raise ApiRefused (``not_found``)."""
+        """Return an object. Raise ApiRefused, with ``not_found`` if there is no such object."""
         found: Obj = self.read(self.path(self.resource(api_version, kind), namespace, name))
         return found
 
     def find(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """Return an object; None if there is none (also if its kind is not served)."""
+        """Return an object; None if there is none , or if its kind is not served."""
         if not self.discovery.serves(api_version, kind):
             return None
         try:
@@ -289,8 +291,8 @@ class Kube(Connection):
         labels: str = "",
         fields: str = "",
     ) -> list[Obj]:
-        """Return the objects of a kind, read page by page. ``namespace`` None: of all
-        namespaces."""
+        """Return the objects of a kind, read page by page. If ``namespace`` is None, return the
+        objects of all namespaces."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(
@@ -333,7 +335,8 @@ class Kube(Connection):
         fields: str = "",
         seconds: float,
     ) -> Iterator[Obj]:
-        """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
+        """Yield a watch's events (``type``, ``object``) after version ``since``, for at most
+        ``seconds``.
 
         The watch ends when the time is over or the server ends it. Raise ApiRefused (410: the
         objects must be listed again), ApiUnreachable.
@@ -427,8 +430,9 @@ class _Failed:
 
     error: Exception
     again: bool
-    """The same request may succeed soon."""
+    """True if the same request may soon succeed."""
     wait: float = 0.0
     """Seconds that the server asks clients to wait."""
     dead: bool = False
-    """The server refuses the user's credentials; a repeated request may still be accepted."""
+    """True if the server refuses the user's credentials; a repeated request may still be accepted.
+    """

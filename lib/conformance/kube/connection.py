@@ -27,9 +27,8 @@ def preload() -> None:
 
 
 def user_agent(test: str = "") -> str:
-    """Return ``calico-windows-conformance/0.1.0 test-id``, which connects the server's audit log
-    with a test.
-    """
+    """Return ``calico-windows-conformance/0.1.0 test-id``, which links entries of the server's
+    audit log to a test."""
     clean = "".join(char if 32 < ord(char) < 127 else "_" for char in test)
     return f"calico-windows-conformance/{_version()} {clean}".strip()
 
@@ -144,8 +143,8 @@ class Connection:
         return HTTPHeaderDict([*own.items(), *self.access.impersonation])
 
     def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
-        """Return the answer; repeat the request once with new credentials if the present ones have
-        expired.
+        """Send a request and return the answer. Repeat the request once with new credentials if the
+        present ones have expired.
 
         ``patience``: the seconds from the request's beginning to the end of the answer; a watch
         ends after this time.

@@ -45,7 +45,7 @@ GONE = {
     "azure": "kubelogin convert-kubeconfig",
     "openstack": "client-keystone-auth",
 }
-"""Maps auth-providers that client-go no longer has to their replacements."""
+"""The replacements of auth-providers that client-go no longer has."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,12 @@ def _pem(chosen: Chosen, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A credential plugin (KEP 541), run whenever its credentials are due."""
+    """A credential plugin (KEP 541), run whenever new credentials are needed."""
 
     chosen: Chosen
 
     def read(self) -> Credential:
-        """Run the plugin, and return the token or the certificate it prints."""
+        """Run the plugin, and return the token or the certificate that it prints."""
         plugin = mapping_at(self.chosen.given, "exec")
         command = self._command()
         version = str(plugin.get("apiVersion") or "")
@@ -371,7 +371,8 @@ YEAR_WITH_CENTURY = 14
 
 
 def end_of(token: str) -> datetime | None:
-    """Return when a token expires. None if it is no JSON Web Token (RFC 7519), or has no end."""
+    """Return when a token expires. Return None if the token is no JSON Web Token (RFC 7519), or has
+    no end."""
     try:
         body = token.split(".")[1]
         return datetime.fromtimestamp(
@@ -385,7 +386,7 @@ def end_of_certificate(pem: bytes) -> datetime | None:
     """Return when a client certificate ends (``notAfter``, RFC 5280), read from the first
     certificate in the PEM text.
 
-    None: there is no certificate, or its end cannot be read.
+    Return None if there is no certificate, or if its end cannot be read.
     """
     first = re.search(PEM, pem, re.DOTALL)
     try:

@@ -39,11 +39,10 @@ class Discovery:
         self._versions: tuple[str, ...] | None = None
         self._kinds: dict[str, dict[str, Resource]] = {}
         self.away: dict[str, str] = {}
-        """Maps each group-version that is listed, but whose server does not answer, to the
-        error."""
+        """The errors of group-versions that are listed, but whose server does not answer."""
 
     def refresh(self) -> None:
-        """Forget everything: groups may have been installed or removed."""
+        """Forget all answers, since groups may have been installed or removed."""
         with self._lock:
             self._versions = None
             self._kinds.clear()
@@ -64,8 +63,8 @@ class Discovery:
             return self._versions
 
     def kinds(self, api_version: str) -> dict[str, Resource]:
-        """Return the kinds of a group-version; empty if it is not served, or if it is registered
-        but its server does not answer."""
+        """Return the kinds of a group-version; an empty mapping if the group-version is not served,
+        or if it is registered but its server does not answer."""
         with self._lock:
             if api_version not in self._kinds:
                 self._kinds[api_version] = self._load(api_version)
@@ -113,7 +112,8 @@ class Discovery:
         return bool(kinds) if kind is None else kind in kinds
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Return the resource under which a kind is served.  Raise MissingCapability."""
+        """Return the resource under which a kind is served. Raise MissingCapability if the kind is
+        not served."""
         try:
             return self.kinds(api_version)[kind]
         except KeyError:

@@ -16,7 +16,7 @@ from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 @dataclass(frozen=True)
 class ExecResult:
-    """A command that ended."""
+    """The result of a command that ended."""
 
     exit_code: int
     stdout: bytes
@@ -43,8 +43,8 @@ def run(
 ) -> ExecResult:
     """Run ``argv`` and wait for its exit status.
 
-    ``within``: the time limit of the whole exec in seconds. Raise ExecBroken (a ProbeBroken) if it
-    is refused, cut or hanging, loses its status, or cannot start. Thread-safe.
+    ``within``: the time limit of the whole exec in seconds. Raise ExecBroken (a ProbeBroken) if the
+    exec is refused, cut or hanging, loses its status, or cannot start. Thread-safe.
     """
     kube.changes_something(f"run a command in {namespace}/{pod}")
     begin = time.monotonic()
@@ -112,7 +112,8 @@ def run(
 
 
 def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, end: float) -> str:
-    """Send standard input and collect output until the server closes; return the error, or ""."""
+    """Send standard input and collect output until the server closes; return the error, or an empty
+    string."""
     import websocket  # imported only to run something in a pod
 
     lines = answers.Lines("a line of the command's output")

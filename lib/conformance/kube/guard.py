@@ -2,7 +2,7 @@
 """The limits of a run's changes: no change of this suite may affect anything outside its run.
 
 A cluster-scoped policy is only made if its own selection, read from the object, is limited to the
-run's namespaces: the example policies in Calico's documents, with ``selector: all()``, would cut
+run's namespaces. The example policies in Calico's documents, with ``selector: all()``, would cut
 off every pod of the cluster. The guard accepts a selection only if it can prove the limit; a form
 that it cannot read is refused. Changes that may cost a Windows node its network are refused
 whatever they declare (:mod:`conformance.kube.address_guard`).
@@ -42,7 +42,7 @@ def check(
     """Raise GuardRefused unless the change stays inside the run.
 
     ``current`` is the present object, for patches: the merged result is judged. ``own``: the
-    namespace of the pod that the run itself is in; empty: the run is in no pod.
+    namespace of the pod in which the run itself runs; empty if it runs in no pod.
     """
     problem = (
         _outside_prefix(change, run)
@@ -68,8 +68,8 @@ def _outside_prefix(change: Change, run: Ownership) -> str:
 
 
 def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] | None) -> str:
-    """Return why a change of a GUARDED kind affects something outside the run; empty if it does
-    not."""
+    """Return why a change of a GUARDED kind affects something outside the run; an empty string if
+    it does not."""
     target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
         return (
@@ -91,8 +91,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why a change of a kind that is not GUARDED affects something outside the run without
-    declaring this; empty if it does not."""
+    """Return why a change of a kind that is not GUARDED affects something outside the run, although
+    it does not declare this. Return an empty string if it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
@@ -125,7 +125,8 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
-    """Return why a cluster-scoped policy's selection is not limited to the run; empty if it is."""
+    """Return why a cluster-scoped policy's selection is not limited to the run; an empty string if
+    it is."""
     if kind in FOREVER_REFUSED:
         return f"a {kind} concerns a node, which no run owns"
     if kind in ADMIN:
@@ -159,8 +160,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's test namespaces, without the standing watch's namespaces; select by "
-        f"{NAMESPACE_KEYS[1]}: {run.namespace}"
+        f"its subject {subject!r} is not limited to this run's test namespaces, which exclude the "
+        f"standing watch's namespaces; select by {NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 
 

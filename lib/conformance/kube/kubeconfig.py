@@ -35,7 +35,7 @@ TYPES = {
 """Fields of a user that are not text."""
 AUTHORITY = "certificate-authority"
 INNER = {"contexts": "context", "clusters": "cluster", "users": "user"}
-"""Maps each list of a kubeconfig to the field of its entries that has their content."""
+"""The field that has the content of an entry, for each list of a kubeconfig."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Chosen:
     context: str
     server: str
     user: str
-    """The user's name; empty if the context names no user: requests are anonymous."""
+    """The user's name; empty if the context names no user, so that requests are anonymous."""
     cluster: Mapping[str, Any]
     given: Mapping[str, Any]
     """The contents of the user's entry."""
@@ -127,7 +127,8 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
 
 
 def _server(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
-    """Return the server's URL, completed as client-go's ``DefaultServerURL`` does; empty: none.
+    """Return the server's URL, completed as client-go's ``DefaultServerURL`` does; an empty string
+    if there is none.
 
     A scheme may be in capitals; ``HOST:PORT`` alone is HTTPS if anything of TLS is configured.
     """
@@ -167,7 +168,7 @@ def _mistyped(given: Mapping[str, Any]) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return the content of a file; None: it is empty."""
+    """Return the content of a file; None if the file is empty."""
     try:
         text = path.read_text()
     except FileNotFoundError:

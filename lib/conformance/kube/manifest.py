@@ -50,8 +50,8 @@ def read(path: Path) -> list[Any]:
 
 
 def read_one(path: Path, what: str) -> Any:
-    """Return the only document of a YAML file that holds a world or a story (``what``).  Raise
-    UsageProblem."""
+    """Return the only document of a YAML file. ``what``: the kind of document (world or story), for
+    messages. Raise UsageProblem."""
     documents = read(path)
     if len(documents) != 1:
         raise UsageProblem(f"{what} {path}: expected one YAML document, found {len(documents)}")

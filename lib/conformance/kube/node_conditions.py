@@ -23,8 +23,8 @@ the taint is added."""
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Return the status, reason and message of the node's condition Ready, or else its taint. Empty
-    if the node is Ready or reports nothing."""
+    """Return the status, reason and message of the node's condition Ready, or else its taint.
+    Return an empty string if the node is Ready or reports nothing."""
     for found in list_at(node, "status", "conditions"):
         if found.get("type") == "Ready" and found.get("status") != "True":
             return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"
@@ -33,7 +33,7 @@ def not_ready(node: dict[str, Any]) -> str:
 
 
 def boot_id(node: dict[str, Any]) -> str:
-    """Return the boot ID of the node's running system; empty if it is not reported."""
+    """Return the boot ID of the node's running system; an empty string if it is not reported."""
     return str(value_at(node, "status", "nodeInfo", "bootID") or "")
 
 
@@ -54,7 +54,7 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
 
 def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> str:
     """Return why the node takes no new pods with these tolerations: ``cordoned``, or its taint.
-    Empty if it takes them."""
+    Return an empty string if it takes them."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
         return "cordoned"

@@ -61,7 +61,7 @@ def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
 
 
 def is_of(obj: dict[str, Any], run: str = "") -> bool:
-    """Return whether an object's labels say that a run (empty: any run) made it.
+    """Return whether an object's labels show that a run made it. An empty ``run`` means any run.
 
     Selectors should return no objects of other owners, but a broken API server may ignore
     selectors.
@@ -89,10 +89,10 @@ class Ownership:
     run: str
     worker: str = "main"
     process: str = ""
-    """Value of PROCESS_ANNOTATION on everything this worker creates; empty: none."""
+    """Value of PROCESS_ANNOTATION on everything this worker creates; empty if there is none."""
     prefix: str = ""
-    """Beginning of the names of the namespaces that the cluster's owner prepared for the run;
-    empty: the run makes its own."""
+    """Beginning of the names of the namespaces that the cluster's owner prepared for the run; empty
+    if the run makes its own namespaces."""
 
     @property
     def base(self) -> str:
@@ -113,7 +113,7 @@ class Ownership:
         return {MANAGED_BY[0]: MANAGED_BY[1], RUN_LABEL: self.run, WORKER_LABEL: self.worker}
 
     def has_namespace(self, name: str | None) -> bool:
-        """Return whether a namespace's name is that of a namespace of this run (of any worker)."""
+        """Return whether a name is the name of a namespace of this run (of any worker)."""
         return bool(name) and str(name).startswith(f"{self.base}-")
 
     def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
@@ -132,7 +132,8 @@ class Ownership:
         )
 
     def sign(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of an object with the labels; a workload's pod template gets them, too."""
+        """Return a copy of an object with this worker's labels; a workload's pod template gets
+        them, too."""
         signed = copy.deepcopy(obj)
         self._label(signed)
         if self.process:

@@ -42,9 +42,10 @@ def container_statuses(pod: Obj) -> list[Obj]:
 
 
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
-    """Return the images that are still being pulled for a pod, by its events, oldest first.
+    """Return a phrase about the image that is still being pulled for a pod. ``events``: the pod's
+    events, oldest first.
 
-    Empty if there are none, or if all its containers run.
+    Return an empty string if no image is being pulled, or if all containers run.
     """
     states = [mapping_at(status, "state") for status in container_statuses(pod)]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
@@ -79,7 +80,7 @@ def containers_ready(pod: Obj) -> bool:
 
 def containers_ready_since(pod: Obj) -> tuple[bool, str]:
     """Return whether the kubelet reports all containers ready, and since when (RFC 3339). Without a
-    report, return True and an empty text."""
+    report, return True and an empty string."""
     found: Obj = next(
         (
             each
@@ -111,9 +112,8 @@ def restarts(pod: Obj) -> int:
 
 
 def pod_state(pod: Obj) -> str:
-    """Return one phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable:
-    0/6 nodes ...``.
-    """
+    """Return a pod's state in one phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``,
+    ``Unschedulable: 0/6 nodes ...``."""
     return next(_phrases(pod))
 
 
@@ -165,7 +165,8 @@ def _ended(container: str | None, state: Obj) -> str:
 
 
 def without_sysctls(pod: Obj) -> str:
-    """Return the sysctls that admission has removed from a pod; empty if there are none."""
+    """Return a message about the sysctls that admission has removed from a pod; an empty string if
+    there are none."""
     asked = str(value_at(pod, "metadata", "annotations", SYSCTLS) or "")
     given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
     gone = ", ".join(name for name in asked.split(",") if name and name not in given)
@@ -178,7 +179,7 @@ def without_sysctls(pod: Obj) -> str:
 
 
 def hopeless(pod: Obj) -> str:
-    """Return why waiting for this pod is useless; empty if it may become ready."""
+    """Return why waiting for this pod is useless; an empty string if it may become ready."""
     if problem := without_sysctls(pod):
         return problem
     for container_status in container_statuses(pod):

@@ -31,14 +31,14 @@ ELSEWHERE = {"conformance/team": "elsewhere"}
 OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
-"""Maps the ending of the name of each of a worker's namespaces to the labels by which policies
-select the namespace."""
+"""The labels by which policies select a worker's namespaces, by the endings of the namespaces'
+names."""
 OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}": {},
     f"-{WATCH}-elsewhere": ELSEWHERE,
     "-prepull": {},
 }
-"""The endings of the names of namespaces that a run has only once, with their labels."""
+"""The labels of namespaces that a run has only once, by the endings of the namespaces' names."""
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
     ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),
@@ -75,11 +75,12 @@ def command(prefix: str, workers: int) -> str:
 
 
 def not_prepared(own: Ownership, workers: int) -> str:
-    """Return why a worker has no prepared namespaces, where namespaces are prepared for ``workers``
+    """Return why no namespace is prepared for a worker, if namespaces are prepared for ``workers``
     workers.
 
-    Empty: the worker has prepared namespaces, or makes its own. A worker that replaces a dead
-    worker gets the next number from xdist, and possibly no namespace is prepared for this number.
+    Return an empty string if the worker has prepared namespaces, or makes its own. A worker that
+    replaces a dead worker gets the next number from xdist, and possibly no namespace is prepared
+    for this number.
     """
     number = own.worker.removeprefix(WORKERS)
     if not own.prefix or not number.isdigit() or int(number) < workers:
@@ -143,8 +144,8 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
 def objects_of(
     kube: Kube, namespaces: Iterable[str], run: str = "", kinds: Iterable[tuple[str, str]] = MADE
 ) -> Iterator[Obj]:
-    """Yield the objects that a run (empty: any) made in namespaces and that still exist. Raise
-    ApiRefused, ApiUnreachable."""
+    """Yield the objects that a run made in these namespaces and that still exist. An empty ``run``
+    means any run. Raise ApiRefused, ApiUnreachable."""
     labels = f"{MANAGED_BY[0]}={MANAGED_BY[1]},{f'{RUN_LABEL}={run}' if run else RUN_LABEL}"
     for namespace in namespaces:
         for api_version, kind in kinds:

@@ -20,7 +20,7 @@ REFUSED = re.compile(r"Tunnel connection failed: (?P<status>\d{3})(?P<phrase>[\w
 
 
 def settle(configuration: Any, where: str, *, named: bool) -> None:
-    """Set the proxy of connections in the official client's configuration; None if there is no
+    """Set the proxy of connections in the official client's configuration, or None if there is no
     proxy.
 
     ``named``: the kubeconfig names the proxy (``proxy-url``). As with kubectl, a proxy from the
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def credentials(configuration: Any) -> tuple[str, str]:
-    """Return user and password of the proxy; both are empty if its URL has none."""
+    """Return user and password of the proxy; two empty strings if the proxy's URL has none."""
     parts = urlsplit(configuration.proxy)
     return unquote(parts.username or ""), unquote(parts.password or "")
 

@@ -55,19 +55,19 @@ class Reach:
 
     @property
     def gone(self) -> str:
-        """Return how the API server was lost, in one line; empty while it is available."""
+        """Return how the API server was lost, in one line; an empty string if it is not lost."""
         return self._read("gone")
 
     @property
     def was_gone(self) -> str:
-        """Return how the API server was lost, if it came back only after the last test; empty if it
-        was available all the time."""
+        """Return how the API server was lost, if it came back only after the last test; an empty
+        string if it was available all the time."""
         return self._read("was-gone")
 
     @property
     def ended(self) -> str:
-        """Return why no further test of the run can decide anything, in one line; empty while tests
-        still can."""
+        """Return why no further test of the run can decide anything, in one line; an empty string
+        while tests still can."""
         return self._read("ended")
 
     @property

@@ -19,18 +19,18 @@ class Right:
     """The resource: ``pods``, ``pods/exec`` ..."""
     group: str = ""
     namespace: str | None = None
-    """The namespace; None: all namespaces."""
+    """The namespace; None stands for all namespaces."""
     needed_for: str = ""
 
     @property
     def label(self) -> str:
-        """Return ``create deployments.apps in all namespaces``."""
+        """Return the right in words: ``create deployments.apps in all namespaces``."""
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{self.verb} {name} in {self.namespace or 'all namespaces'}"
 
 
 def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
-    """Return those of the ``rights`` that the user lacks, in order, according to the API server's
+    """Return the rights that the user lacks, in the given order, according to the API server's
     SelfSubjectAccessReview."""
 
     def allowed(right: Right) -> bool:

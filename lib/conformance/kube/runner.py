@@ -108,7 +108,8 @@ def kubeconfig(kube: Kube, user: Runner, server: str = "") -> str:
 def prove(text: str, user: Runner, by: Access) -> None:
     """Ask the server that a kubeconfig names whether it accepts the user's token.
 
-    ``by``: the access by which the user was made. Raise ClusterUnusable.
+    ``by``: the access by which the user was made. Raise ClusterUnusable if the server does not
+    accept the token.
     """
     with hidden(text.encode()) as path:
         kube = Kube(from_kubeconfig(Path(path)))

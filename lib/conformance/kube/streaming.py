@@ -26,8 +26,8 @@ KEEP = 65536
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """The end of a stream. ``exit_code``: None if no status arrived. ``problem``: the fault; empty:
-    none."""
+    """The end of a stream. ``exit_code`` is None if no status arrived. ``problem``: the fault;
+    empty if there was none."""
 
     exit_code: int | None
     problem: str

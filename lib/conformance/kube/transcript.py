@@ -18,7 +18,7 @@ class ExecRecord:
     container: str
     argv: tuple[str, ...]
     exit_code: int | None
-    """None: the exit status never arrived."""
+    """None if the exit status never arrived."""
     stdout: bytes
     stderr: bytes
     problem: str = ""
@@ -26,8 +26,9 @@ class ExecRecord:
 
 
 Transcript = Callable[[ExecRecord], None]
-"""Called once for every exec, from the thread that ran it: must be quick and thread-safe."""
+"""A function that is called once for every exec, from the thread that ran it. It must be quick and
+thread-safe."""
 
 
 def forget(record: ExecRecord) -> None:
-    """Discard a record: the transcript of callers that need none."""
+    """Discard a record. Callers that need no transcript pass this function."""

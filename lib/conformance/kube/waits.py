@@ -129,9 +129,8 @@ class Waits:
                 SYSTEM_CLOCK.sleep(PAUSE)
 
     def gone(self, target: ObjectRef, *, within: float) -> float:
-        """Wait until an object is gone and return the seconds. Raise EnvironmentBroken with its
-        finalizers if it stays.
-        """
+        """Wait until an object is gone and return the seconds that this took. Raise
+        EnvironmentBroken with its finalizers if it stays."""
         begin = time.monotonic()
         last: Obj | None = None
         for now in self.states(
@@ -204,10 +203,11 @@ class Waits:
         )
 
     def refusal(self, namespace: str, labels: str) -> str:
-        """Return the reason why pods with these labels are not created; empty if none is reported.
+        """Return the reason why pods with these labels are not created; an empty string if none is
+        reported.
 
-        The reason comes from their ReplicaSet; from the Deployment if it may not even create the
-        ReplicaSet; or from events of their DaemonSet, which has no conditions.
+        The reason comes from the pods' ReplicaSet, or from the Deployment if it may not even create
+        the ReplicaSet. For a DaemonSet, which has no conditions, the reason comes from its events.
         """
         try:
             for kind in ("ReplicaSet", "Deployment", "DaemonSet"):
@@ -285,7 +285,7 @@ class Waits:
         return "".join(f", node {name} is {why}" for name, why in text if why)
 
     def events(self, obj: Obj) -> list[Obj]:
-        """Return the events about an object, oldest first; none if they may not be read."""
+        """Return the events about an object, oldest first; an empty list if reading is refused."""
         meta = obj["metadata"]
         try:
             found = self.kube.objects(
@@ -335,7 +335,7 @@ class _EarlyEnd:
         """The reason why pods were not made, as of the last check."""
 
     def look_after(self, now: Mapping[str, Obj]) -> float:
-        """Return after how many seconds without news to check again."""
+        """Return the seconds without news after which pods are checked again."""
         if len(now) < self._count or any(map(unschedulable, now.values())):
             return LOOK_AGAIN
         return LOOK_AT_NODE if self._lost else float("inf")

@@ -4,15 +4,15 @@
 from dataclasses import dataclass
 
 DSR_REVISION = {17763: 1432}
-"""Map a build to its first revision with direct server return; earlier revisions count as a
-separate build."""
+"""The first revision with direct server return, by build; earlier revisions count as a separate
+build."""
 
 
 def build_name(build: tuple[int, int] | None) -> str:
     """Return the name of a Windows build in decisions: ``20348``, ``17763``, ``17763 before
     .1432``.
 
-    ``build``: build and revision, ``(20348, 2762)``; None: ``unknown``.
+    ``build``: build and revision, ``(20348, 2762)``; for None, return ``unknown``.
     """
     if build is None:
         return "unknown"

@@ -16,7 +16,7 @@ class Packet:
     """Unix seconds, by the node's clock."""
     interface: str
     way: int
-    """The kernel's number for its direction (linux/if_packet.h)."""
+    """The kernel's number for the packet's direction (linux/if_packet.h)."""
     hardware: int
     """The kernel's number for the interface's kind (linux/if_arp.h)."""
     data: bytes

@@ -35,7 +35,7 @@ class ClaimResult:
     test: str
     """The test's node id."""
     reason: str
-    """One line that is understood without the rest."""
+    """The reason, in one line that is understood by itself."""
     part: str = ""
     """The part of the claim that this test decides (an OS direction, a path), stable from run to
     run."""

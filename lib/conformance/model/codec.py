@@ -44,9 +44,9 @@ def from_plain(shape: type[T], plain: Any) -> T:
 
 @functools.cache
 def _reader(annotation: Any) -> Callable[[Any, str], Any]:
-    """Return the function that reads values of an annotation. The function receives a value and its
-    place in the report, for error messages. Functions are cached, since reports have a hundred
-    thousand values of few annotations."""
+    """Return the function that reads values of a type annotation. The function receives a value and
+    the value's place in the report, for error messages. Functions are cached, since a report has a
+    hundred thousand values, but few different annotations."""
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if annotation is Any:
@@ -114,8 +114,8 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
 
 
 def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
-    """Return ``T | None`` with T replaced; the dataclasses use their type variables in no other
-    way."""
+    """Return an annotation such as ``T | None`` with the type variable replaced. The dataclasses
+    use type variables only in this way."""
     is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     kinds = typing.get_args(annotation) if is_union else (annotation,)
     return typing.Union[tuple(variables.get(kind, kind) for kind in kinds)]  # noqa: UP007

@@ -41,14 +41,14 @@ class Decision:
     """The target's node; for a NodePort, the called node. Empty: the target is on no node of the
     cluster, or there is no target."""
     builds: tuple[str, ...]
-    """Names of the Windows builds of these nodes, each once
+    """Names of the Windows builds of the source's and the target's nodes, each once
     (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
-    """The builds that the verdict is about. If the policy is enforced at one end, these are the
-    builds of that end, else of both ends."""
+    """The builds that the verdict is about. If the policy is enforced at one end only, the builds
+    of that end; otherwise the builds of both ends."""
     verdict: ClaimVerdict
     reason: str
-    """One line that is understood without the rest."""
+    """The reason, in one line that is understood by itself."""
     halves: tuple[Half, ...]
     """The kinds of observations behind the decision, each once and sorted."""
 
@@ -61,8 +61,8 @@ class Decision:
     enforced: tuple[str, ...] = ()
     """The nodes that enforce the test's policies; empty: the test has applied none."""
     claim: str = ""
-    """Empty: the decision of an expectation, which counts for every claim of its test. A decision
-    that names a claim, or a claim and a part, counts only for these."""
+    """The claim's id. A decision that names a claim, or a claim and a part, counts only for these.
+    Empty: the decision of an expectation, which counts for every claim of its test."""
     part: str = ""
     """The part of the claim that the test decides (a direction between operating systems, a path),
     stable from run to run. In an expectation's decision, the end of the part's name is enough."""
@@ -169,7 +169,7 @@ def _enforcing(
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
-    """Return the builds of the Windows pods among these ends."""
+    """Return the builds of the Windows pods among some ends of paths."""
     return tuple(sorted({workload.build for workload in ends if workload and workload.build}))
 
 
@@ -179,5 +179,5 @@ def _about(source: Workload | None, target: Workload | None, enforced_at: Side) 
 
 
 def _half_of_symptom(words: str) -> str:
-    """Return the expected or observed result as text without the separator of symptoms."""
+    """Return the expected or observed result without ``; ``, which separates symptoms."""
     return words.replace("; ", ", ")

@@ -37,9 +37,10 @@ class Workload:
     windows_build: str = ""
     """``20348.2762``; empty: it is not known, or the node is Linux."""
     created: str = ""
-    """Its creationTimestamp (RFC 3339); empty: it is not known."""
+    """The pod's creationTimestamp (RFC 3339); empty: it is not known."""
     ready_since: str = ""
-    """When the kubelet's probes found its containers ready (RFC 3339); empty: it is not known."""
+    """When the kubelet's probes found the pod's containers ready (RFC 3339); empty: it is not
+    known."""
     is_ending: bool = False
     """A test has deleted the pod, and probes it during its grace period."""
 
@@ -54,7 +55,7 @@ class Workload:
 
     @property
     def label(self) -> str:
-        """Return its name in messages: ``namespace/pod (windows, node win-2)``."""
+        """Return the pod's name in messages: ``namespace/pod (windows, node win-2)``."""
         return f"{self.namespace}/{self.pod} ({self.os}, node {self.node})"
 
     def tcp(self, port: int) -> Target:

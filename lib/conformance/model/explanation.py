@@ -28,8 +28,8 @@ class Explanation:
     seconds: float = 0.0
     """Seconds from the first attempt to the last; 0: the result was read, without an attempt."""
     since: str = ""
-    """UTC, RFC 3339: when the first of the newest observations with the same verdict began; empty:
-    it is not known."""
+    """UTC, RFC 3339: the time from which on all observations had the same verdict as the newest;
+    empty: it is not known."""
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are printed: ``because``, ``observed`` (the newest
     answer's own message), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
@@ -57,7 +57,7 @@ class Explanation:
         """Return ``POL-1: w1 to linux-2: expected TIMED_OUT, observed CONNECTED (3 tries, 1.2 s)``.
 
         A known cause replaces the nodes (``w1 to linux-2``). If neither cause nor nodes are known,
-        the path replaces them; otherwise the path stands below the first line.
+        the path takes this place; otherwise the path is printed below the first line.
         """
         tried = (
             f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)"

@@ -16,7 +16,7 @@ MEMORY = 1 << 20
 
 
 def problem(expression: str) -> str:
-    """Return why an expression cannot be used; empty if it can."""
+    """Return why an expression cannot be used; an empty string if it can."""
     import re2  # the import takes 15 ms, and most clusters name no expression
 
     if len(expression) > LONGEST:

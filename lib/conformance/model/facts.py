@@ -97,8 +97,8 @@ class NodeFacts:
     """Settings in which this Windows node may differ from others of its build: switches of HNS and
     VFP, .NET, LanguageMode, culture."""
     first_block: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
-    """The block that this Windows node had before its first pod; unknown if it had pods when the
-    run began."""
+    """The block that this Windows node had before its first pod; unknown if the node had pods when
+    the run began."""
 
     @property
     def worker(self) -> bool:
@@ -109,7 +109,8 @@ class NodeFacts:
 
     @property
     def without_calico(self) -> str:
-        """Return why Calico should not run on this node; empty: Calico should run, or may run."""
+        """Return why Calico should not run on this node; an empty string if Calico should run, or
+        may run."""
         no_felix = self.felix.source if self.felix and self.felix.value is False else ""
         return self.virtual or no_felix
 
@@ -120,8 +121,8 @@ class NodeFacts:
 
     @property
     def revision(self) -> str:
-        """Return its Windows build with the update's revision, ``20348.2762``; empty: it is not
-        known, or the node is Linux."""
+        """Return the node's Windows build with the update's revision, ``20348.2762``; an empty
+        string if it is not known, or the node is Linux."""
         return ".".join(map(str, self.windows_build or ()))
 
 
@@ -151,8 +152,7 @@ class Facts:
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     apis_away: dict[str, str] = field(default_factory=dict)
-    """Map each group-version that discovery lists, but whose server does not answer, to the error.
-    """
+    """The error for each group-version that discovery lists, but whose server does not answer."""
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of Windows pods, or of Linux pods if there are no Windows nodes:
     ``calico-ipam``, ``host-local``, or a cloud's own."""
@@ -160,11 +160,11 @@ class Facts:
     """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that
     Enterprise is built on."""
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
-    """Map each node to its version of Calico, from its pod or read on the host."""
+    """The version of Calico on each node, from the node's pod or read on the host."""
     pod_network: Fact[str] = Fact(None, "not known: not read")
     """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
     felix_pods: str = "k8s-app=calico-node-windows"
-    """The label selector of Felix' pods on Windows nodes, if it runs in pods."""
+    """The label selector of Felix' pods on Windows nodes, if Felix runs in pods."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
     """Status of Calico's components by its operator: ``all 4 available``, or the components that
     are not available."""
@@ -177,16 +177,16 @@ class Facts:
     kube_proxy_pods: Fact[bool] = Fact(None, "not known: not read")
     """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
     felix_overrides: dict[str, dict[str, Fact[str]]] = field(default_factory=dict)
-    """Map ``linux``, ``windows`` or ``node.NAME`` to a map from each field of FelixConfiguration
-    ``default`` that is overridden there to the overriding setting."""
+    """The fields of FelixConfiguration ``default`` that are overridden, with the overriding
+    settings, for ``linux``, ``windows`` or ``node.NAME``."""
     left_out: tuple[NodeFacts, ...] = ()
     """Nodes about which the run decides nothing: virtual nodes, and Windows nodes without Calico if
     other Windows nodes have it."""
 
     def calico_on(self, node: str) -> Fact[str]:
         """Return the version of Calico on a node; if a Linux node's version is not known, return
-        the cluster's. Windows nodes that run Calico as services may have any other version (on AKS,
-        the version in the node's image)."""
+        the cluster's version. Windows nodes that run Calico as services may have any other version
+        (on AKS, the version in the node's image)."""
         own = self.calico_on_nodes.get(node)
         if own is None or (
             not own.known and node not in {item.name for item in self.by_os("windows")}
@@ -240,8 +240,8 @@ class Facts:
         return {}
 
     def with_windows(self, names: tuple[str, ...]) -> Facts:
-        """Return these facts with only the named Windows nodes; equal ``names`` return the same
-        object."""
+        """Return these facts with only the named Windows nodes; calls with equal ``names`` return
+        the same object."""
         if names not in self.derived:
             windows = tuple(node for node in self.by_os("windows") if node.name in names)
             nodes = (*self.by_os("linux"), *windows)

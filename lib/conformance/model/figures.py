@@ -12,16 +12,17 @@ from conformance.model.endpoint import OS
 
 @dataclass(frozen=True, kw_only=True)
 class Tries:
-    """How many attempts some paths of a direction needed until all further attempts were as
-    expected."""
+    """The number of attempts that some paths of a direction needed until all further attempts were
+    as expected."""
 
     direction: str
     """The operating systems of source and target, ``linux->windows``; ``linux->-`` if the target is
     no pod."""
     tries: int
-    """The number of the attempt from which on all were as expected; 1: every attempt was."""
+    """The number of the first attempt from which on every result was as expected; 1: every result
+    of the path was as expected."""
     attempts: int
-    """The number of these paths."""
+    """The number of paths that needed this number of attempts."""
     resent: int = 0
     """How often an attempt was sent again because the connection to the probe had broken."""
 
@@ -30,15 +31,15 @@ class Tries:
 class Effect:
     """The time until a policy change took effect, on nodes of an operating system.
 
-    It is counted in seconds from the API server's acceptance. A denial counts from the time its
-    attempt was sent, not from the time it was given up; a connection counts from the time it was
-    established.
+    The time is counted in seconds from the API server's acceptance. A denial counts from the time
+    its attempt was sent, not from the time it was given up; a connection counts from the time it
+    was established.
     """
 
     change: str
     """``NetworkPolicy ns/allow-friend (projectcalico.org/v3)``."""
     os: OS
-    """The operating system of the node that enforces it."""
+    """The operating system of the node that enforces the policy."""
     wanted: str
     """``closed`` or ``open``: the state that the change should give to paths that were in the other
     state before."""

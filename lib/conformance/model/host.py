@@ -39,8 +39,8 @@ class BgpHost:
     """The networks that the host announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: first
-    the error's id, then its message."""
+    """The error of each query (``service``, ``router``, ``peer``, ``custom``, ``route``): first the
+    error's id, then its message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ class HnsSubnet:
     """``192.168.1.0/26``."""
     gateway: str
     vsid: int | None
-    """The VXLAN network identifier that HNS uses for it; None on networks without one (L2Bridge,
-    nat)."""
+    """The VXLAN network identifier that HNS uses for the subnet; None on networks without one
+    (L2Bridge, nat)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class RemoteSubnet:
     prefix: str
     """``192.168.1.0/26``."""
     provider: str
-    """The address of the node."""
+    """The address of the other node."""
     mac: str
     """The MAC address of the node's end of the overlay, in lower case with colons."""
     vni: int | None
@@ -86,7 +86,7 @@ class HnsNetwork:
     """The network shows at least one policy. If it shows none, it is unknown which policies the
     network lacks."""
     pods: bool = False
-    """Felix' setting KUBE_NETWORK names the network as that of the pods."""
+    """True if Felix' setting KUBE_NETWORK names this network as the network of the pods."""
     updated: str = ""
     """UTC, RFC 3339: when HNS last changed the network, or created it; empty: HNS prints no time.
     """
@@ -97,8 +97,8 @@ class AclRule:
     """An access rule of an endpoint.  Empty addresses and ports mean any."""
 
     id: str
-    """The id that Felix gave the rule (policysets.go); empty for rules to which Felix gives none.
-    If the same rule is written again, it has the same id."""
+    """The id that Felix gave the rule (policysets.go); empty for rules without an id from Felix. If
+    the same rule is written again, it has the same id."""
     action: str
     direction: str
     protocol: str
@@ -120,14 +120,15 @@ class HnsEndpoint:
     address: str
     mac: str
     network: str
-    """The id of its network."""
+    """The id of the endpoint's network."""
     state: str = ""
     """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints no number."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything that HNS stores for the endpoint, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
     is_remote: bool = False
-    """The endpoint stands for an address of another node: kube-proxy makes these for backends."""
+    """The endpoint stands for an address of another node: kube-proxy makes such endpoints for
+    backends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +140,7 @@ class LoadBalancer:
     protocol: int
     port: int
     endpoints: tuple[str, ...]
-    """The ids of its members, in upper case."""
+    """The ids of the load balancer's members, in upper case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,7 @@ class LinuxFacts:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return the IPv4 addresses of the node, as the kernel's table of local routes has them."""
+        """Return the IPv4 addresses of the node from the kernel's table of local routes."""
         own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
         return tuple(
             address

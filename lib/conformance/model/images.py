@@ -23,7 +23,7 @@ class RanImage:
 
     @property
     def digest(self) -> str:
-        """Return ``sha256:...``; empty if the kubelet reports none."""
+        """Return ``sha256:...``; an empty string if the kubelet reports none."""
         found = _DIGEST.search(self.image_id)
         return found[0] if found else ""
 

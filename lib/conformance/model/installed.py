@@ -11,7 +11,7 @@ class Component:
     same image."""
 
     workload: str
-    """``calico-node-windows``: the DaemonSet or Deployment that owns its pods."""
+    """``calico-node-windows``: the DaemonSet or Deployment that owns the container's pods."""
     container: str
     image: str
     """The image's name in the pod."""
@@ -32,17 +32,17 @@ class Installed:
     read."""
     components: tuple[Component, ...] = ()
     kubelets: dict[str, str] = field(default_factory=dict)
-    """Map each node to its kubelet's version."""
+    """The version of the kubelet, by node."""
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
-    r"""Maps a Windows node to the readings that may distinguish it from other nodes of its build:
+    r"""The readings that may distinguish a Windows node from other nodes of its build, by node:
     ``KB``, ``Culture``, ``LanguageMode``, ``.NET Release``, ``hns\State HnsAclUpdateChange``."""
     unread: tuple[str, ...] = ()
     """Data that could not be read, and why."""
 
     @property
     def versions(self) -> dict[str, str]:
-        """Map ``tigera-operator`` or ``calico-node felix`` to ``v3.31.2``; to several versions if
-        nodes differ."""
+        """Return the version of each component: ``v3.31.2`` for ``tigera-operator`` or
+        ``calico-node felix``; several versions if nodes differ."""
         found: dict[str, list[str]] = {}
         for component in self.components:
             same = component.container == component.workload

@@ -13,8 +13,8 @@ def known_as(word: str, known: Collection[str]) -> str | None:
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """Return ``; did you mean a or b?`` with the names similar to an unknown word; empty if
-    none is."""
+    """Return ``; did you mean a or b?`` with the names similar to an unknown word; an empty string
+    if no known name is similar."""
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, 3, 0.5)
     return f"; did you mean {' or '.join(names[name] for name in near)}?" if near else ""

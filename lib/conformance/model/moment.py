@@ -5,7 +5,8 @@ import datetime
 
 
 def utc(seconds: float) -> str:
-    """Return Unix seconds as UTC, RFC 3339, to the millisecond; empty for 0, an unknown moment."""
+    """Return Unix seconds as UTC, RFC 3339, to the millisecond. Return an empty string for 0, which
+    stands for an unknown moment."""
     if not seconds:
         return ""
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)

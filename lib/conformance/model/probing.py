@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of probing: execs, agents, attempts, and when each slot was in use.
+"""The cost of probing: execs, agents, attempts, and when each slot was in use. A slot is the
+permission to run one more agent, or to start one more PowerShell or Python program on a node.
 
 These are data for the report; no verdict depends on them.
 """
@@ -48,5 +49,5 @@ class Probing:
     costs: tuple[NodeCost, ...] = ()
     intervals: tuple[Interval, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
-    """Map ``powershell`` (per Windows node) and ``agent`` (in all) to how many may be used at once.
-    """
+    """The number of slots that may be in use at once: ``powershell`` (per Windows node) and
+    ``agent`` (for all nodes together)."""

@@ -69,7 +69,7 @@ class StreamEnd:
     heard: int = 0
     """The number of the last heartbeat that arrived from the other end."""
     quiet: float | None = None
-    """Seconds since that heartbeat; None if the connection is over."""
+    """Seconds since the last heartbeat arrived; None if the connection is over."""
     events: tuple[StreamEvent, ...] = ()
 
     @property
@@ -79,7 +79,7 @@ class StreamEnd:
 
     @property
     def words(self) -> str:
-        """Return ``client RESET``, ``server heard nothing for 2.4 s``."""
+        """Return ``client RESET``, ``server received nothing for 2.4 s``."""
         if self.verdict is StreamVerdict.STALLED and self.quiet is not None:
             return f"{self.side} received nothing for {self.quiet:.1f} s"
         return f"{self.side} {self.verdict}"
@@ -114,7 +114,7 @@ class StreamState:
 
     @property
     def words(self) -> str:
-        """Return ``client RESET, server heard nothing for 2.4 s, a new connection after 0.10
+        """Return ``client RESET, server received nothing for 2.4 s, a new connection after 0.10
         s``."""
         parts = [end.words for end in self.ends]
         if self.recovered_after is not None:
@@ -126,7 +126,7 @@ class StreamState:
 
     @property
     def lost_at(self) -> float | None:
-        """Return when the first sign of the loss was observed at either end (Unix seconds); None:
+        """Return when the first sign of the loss was observed at either end (Unix seconds); None if
         the stream is not lost."""
         signs = [event.at for event, _ in self.timeline if event.what in ("stalled", "ended")]
         return min(signs) if self.lost and signs else None

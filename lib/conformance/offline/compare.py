@@ -92,8 +92,8 @@ class Comparison:
         self.groups: list[tuple[End, ...]] = []
         """Ends that the policies of both sides treat alike."""
         self.kinds: dict[tuple[int, int], set[str]] = {}
-        """Map the indexes of source group and destination group to the kinds of changes between the
-        groups."""
+        """The kinds of changes between two groups, by the indexes of source group and destination
+        group."""
         self.changes = list(self._changes())
 
     def fails(self, kinds: str) -> bool:

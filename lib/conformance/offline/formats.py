@@ -225,7 +225,8 @@ def _shown(text: str) -> str:
 
 
 Cells = Mapping[tuple[int, int], tuple[str, str, bool]]
-"""Map the indexes of source and destination to colour, word, and True for a cell with a frame."""
+"""The colour and the word of each cell, and True for a cell with a frame, by the indexes of source
+and destination."""
 
 
 def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ TEMPLATES = {
     ),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Map each kind of workload to the path of its pod template."""
+"""The path of the pod template in each kind of workload."""
 REPLICA = "#2"
 """The ending of the name of a workload's second pod. No object's name contains ``#``, so the name
 is unique."""
@@ -172,8 +172,8 @@ def _hint(where: str) -> str:
 
 def _original(obj: Obj) -> tuple[str, str]:
     """Return namespace and name of the policy that an object may be a copy of: Calico's API serves
-    policies of other APIs a second time. If the original exists, only the original is read. The
-    name is empty if the object is no copy."""
+    policies of other APIs a second time. If the original exists, only the original is read. Return
+    an empty name if the object is no copy."""
     space, name = _key(obj)[2:]
     return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
@@ -287,8 +287,9 @@ def applied(old: Given, new: Given) -> Given:
 
 
 def _stored_key(key: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the key of a Calico policy under its other name. Before v3.32 and without Calico's API
-    server, a policy NAME of the tier ``default`` is stored as ``default.NAME``."""
+    """Return the key under which the same Calico policy has its other name. Before v3.32 and
+    without Calico's API server, a policy NAME of the tier ``default`` is stored as
+    ``default.NAME``."""
     *owner, name = key
     if key[0] != "projectcalico.org" or not key[1].endswith("NetworkPolicy"):
         return key

@@ -199,7 +199,7 @@ class Summary:
 
 
 def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
-    """Return two ends that represent two groups; None: there is no answer for them."""
+    """Return two ends that represent two groups; None if there is no answer for them."""
     if not (source.first.pod or destination.first.pod):
         return None
     return next(
@@ -235,7 +235,7 @@ def some(names: Sequence[str], most: int) -> str:
 
 
 def named(end: End) -> str:
-    """Return an end with its operating system."""
+    """Return an end's name with its operating system."""
     return f"{end.name} ({end.os})" if end.os else end.name
 
 
@@ -261,7 +261,7 @@ def ports_text(ports: Range) -> str:
 
 
 def explained(answer: Answer) -> list[tuple[str, ...]]:
-    """Return the explanation of an answer's differences, each as lines."""
+    """Return the explanations of an answer's differences; each explanation is a list of lines."""
     by_cause: dict[tuple[object, ...], list[Difference]] = {}
     for one in answer.differences:
         by_cause.setdefault((one.direction, str(one.found), one.departures), []).append(one)

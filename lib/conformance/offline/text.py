@@ -25,7 +25,8 @@ EVERYTHING = 10**9
 
 
 def text(summary: Summary, *, whole: bool) -> Iterator[str]:
-    """Yield the lines; without ``whole``, long lists are cut and the omitted items counted."""
+    """Yield the answer's lines. Unless ``whole`` is true, long lists are cut, and the omitted items
+    are counted."""
     few, most_groups, most_cells, most_notes = (
         [EVERYTHING] * 4 if whole else (FEW, MOST_GROUPS, MOST_CELLS, MOST_NOTES)
     )
@@ -73,7 +74,7 @@ def _matrix(summary: Summary, most: int) -> Iterator[str]:
     columns."""
     symbols = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items())
     yield "FROM (rows) TO (columns), as promised:"
-    yield f"  {symbols}, - nothing to say, * differs in a column"
+    yield f"  {symbols}, - no path, * differs in a column"
     letters = [summary.of(group) for group in summary.groups]
     wide = max(3, len(letters[-1]) + 2)
     fits = (WIDTH - wide - 2) // wide
@@ -92,7 +93,7 @@ def _symbol(cell: Cell | None) -> str:
 
 
 def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list[str]]:
-    """Yield the answers that a symbol cannot show; cells with the same answers stand together."""
+    """Yield the answers that a symbol cannot show; cells with equal answers are listed together."""
     columns = [column.name for column in summary.reach.columns]
     for results in (one for one in summary.alike if one.differs or one.word == PARTLY):
         sources: dict[str, list[str]] = {}

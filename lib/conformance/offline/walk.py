@@ -84,7 +84,7 @@ def _steps(reach: Reach, end: End, way: Direction, packet: Packet, column: Colum
     assert end.pod is not None
     switches = column.on(end.os)
     for one in reach.oracle.in_force(end.pod, way, switches, column.release):
-        yield f"    tier {one.tier.name} (its end: {one.tier.end})"
+        yield f"    tier {one.tier.name} (default action: {one.tier.end})"
         for policy in (policy for group in one.groups for policy in group):
             yield f"      {policy.label}{' (staged)' if policy.staged else ''}"
             for rule in policy.rules[way]:

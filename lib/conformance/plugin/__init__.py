@@ -337,7 +337,8 @@ def _selects_nothing(config: pytest.Config) -> bool:
 
 
 def _why_nothing(option: Any, suites: Path) -> str:
-    """Return why ``-k`` selects no test, and what to write instead; empty if it selects tests."""
+    """Return why ``-k`` selects no test, and what to write instead. Return an empty string if it
+    selects tests."""
     expression = option.keyword
     if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
         return ""

@@ -163,7 +163,8 @@ class Controller:
             pytest.exit(line(f"cannot run on this cluster: {self.unusable}"), returncode=7)
 
     def _plan(self) -> list[PlannedTest]:
-        """Return the planned tests; none before a process collected tests, none in a dry run."""
+        """Return the planned tests; no tests before a process has collected them, and no tests in a
+        dry run."""
         directory = self.run.directory if not self.run.settings.dry_run else None
         plans = directory.read(directory.plans) if directory else []
         return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
@@ -434,7 +435,7 @@ class Controller:
     def _notes(
         self, tests: tuple[TestOutcome, ...], facts: Facts, directory: RunDirectory
     ) -> tuple[str, ...]:
-        """Return the notes for every reader."""
+        """Return the notes that every report shows."""
         run = self.run
         settings = run.settings
         ran = [test.test for test in tests if test.ran]

@@ -31,7 +31,8 @@ from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWrit
 NOTICEABLE = 0.5
 """Waits of fewer seconds are only in conformance.json."""
 ORDER = ("shared", "node", "cluster", "last")
-"""Tests that block other tests come last, so that they block as few tests as possible."""
+"""The kinds of exclusivity, in the order in which their tests run. Tests that block other tests
+come last, so that they block as few tests as possible."""
 
 
 class Exclusive:
@@ -126,8 +127,8 @@ class Exclusive:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Attach a noticeable wait for readers of Allure; the wait is not part of the test's own
-        time."""
+        """Attach the duration of a noticeable wait to Allure's results; the wait is not part of the
+        test's own time."""
         waited = item.stash.get(WAITED, 0.0)
         exclusivity = item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
@@ -196,9 +197,9 @@ def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
 def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int | bool, ...]:
     """Return a test's place in the order; tests in the same place stay in the order of their files.
 
-    ``rivals``: maps each set of nodes to the number of tests that have these nodes to themselves.
-    Tests with the fewest rivals come first: the other tests, which wait for each other, run at the
-    same time. Tests with long waits come after the tests of ``--quick``.
+    ``rivals``: for each set of nodes, the number of tests that have these nodes to themselves.
+    Tests with the fewest rivals come first. They run at the same time as tests with more rivals,
+    which have to wait for each other. Tests with long waits come after the tests of ``--quick``.
     """
     exclusivity = item.stash[PLANNED].exclusivity
     late = item.get_closest_marker("begins_early") is None

@@ -41,7 +41,7 @@ class Following:
         self._first = 0.0
         self._failed: set[str] = set()
         self._causes: dict[str, dict[str, str]] = {}
-        """Maps each cause to its tests, each with its claims."""
+        """The tests that failed for each cause, and the claims of each test."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""
@@ -96,8 +96,8 @@ class Following:
             self.run.progress().tell(f"{outcome.verdict} {claims}: {line}")
 
     def _with_cause(self, outcome: TestOutcome, claims: str, first: str) -> str:
-        """Return the first line with its cause, if the cause is known; empty: the claim was already
-        named for this cause."""
+        """Return the first line with its cause, if the cause is known. Return an empty string if
+        the claim was already named for this cause."""
         cause = outcome.cause
         if not cause:
             return first

@@ -28,7 +28,7 @@ from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
-"""The number of kinds of uncovered nodes that the header names; it only counts further kinds."""
+"""The number of kinds of uncovered nodes that the header names; further kinds are only counted."""
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
@@ -176,7 +176,7 @@ def _left_out_lines(facts: Facts) -> list[str]:
 
 
 def _line(form: str, words: Sequence[str]) -> list[str]:
-    """Return one line that contains these words; return no line if there are no words."""
+    """Return one line with the words inserted; return no line if there are no words."""
     return [form.format(", ".join(words))] if words else []
 
 
@@ -275,7 +275,7 @@ def _felix(facts: Facts) -> list[str]:
         for node in facts.by_os("windows")
         if node.felix and not node.felix.known
     ]
-    return _line("only a look at the node itself shows whether Calico runs there: {}", unknown)
+    return _line("only a reading on the node itself shows whether Calico runs there: {}", unknown)
 
 
 def _version(facts: Facts) -> list[str]:

@@ -119,8 +119,8 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
 def _uses(
     item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
 ) -> tuple[str, ...]:
-    """Return the features that a test uses and needs rights for. Fixtures, manifests, and the
-    isolation of its claims show them.
+    """Return the features that a test uses and needs rights for. The test's fixtures and manifests,
+    and the isolation of its claims, show these features.
 
     ``nodes``: the test needs pods in a node's network, or HostProcess pods.
     """

@@ -49,21 +49,21 @@ def watch_left_out(config: pytest.Config, planned: Sequence[PlannedTest], watch:
     if is_planned or not any(test.is_last for test in tests) or not watch:
         return ""
     return (
-        f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
-        "beside these tests was not observed (`or standing_watch` in -k includes it)"
+        f"-k {config.option.keyword!r} leaves the standing watch out: whether policies "
+        "stay in force throughout the run was not observed (`or standing_watch` in -k includes it)"
     )
 
 
 def selection(option: Any, part: str) -> str:
-    """Return how many tests a quick run, or a part of a run, selected; empty for any other run.
-    ``part``: the value of ``--shard``."""
+    """Return how many tests a quick run, or a part of a run, selected. Return an empty string for
+    any other run. ``part``: the value of ``--shard``."""
     shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
     return QUICK if option.quick else shard
 
 
 def loss_of_cluster(reach: Reach) -> str:
-    """Return a note if the API server cannot be reached, or could not be reached for a time; empty
-    if it always answered."""
+    """Return a note if the API server cannot be reached, or could not be reached for a time. Return
+    an empty string if it always answered."""
     if (gone := reach.gone) and not reach.unusable:
         return (
             f"{gone}; the remaining tests are INCONCLUSIVE, and objects of the run may still exist"
@@ -73,7 +73,7 @@ def loss_of_cluster(reach: Reach) -> str:
 
 
 def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
-    """Return why the run did not reach its end; empty if it did."""
+    """Return why the run did not reach its end. Return an empty string if it did."""
     if late := sum(test.remedy == LATER for test in tests):
         return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
     lost = sum(1 for test in tests if not test.ran)
@@ -86,7 +86,8 @@ def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
 
 
 def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
-    """Return the claims that have no verdict for this reason; empty if there are none."""
+    """Return ``why`` with the claims that have no verdict for this reason; an empty string if there
+    are no such claims."""
     costs = {result.claim for test in tests for result in test.results if result.reason == why}
     return f"{why}; not decided for that reason: {', '.join(sorted(costs))}" if costs else ""
 

@@ -26,8 +26,8 @@ class OnceMore:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Run the postponed tests after the last test, and outside of its turn: each waits for its
-        own turn."""
+        """Run the postponed tests after the last test, when its turn has ended: each postponed test
+        waits for a turn of its own."""
         result = yield
         if (
             nextitem is None

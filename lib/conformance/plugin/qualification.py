@@ -164,7 +164,7 @@ class Qualification:
         ]
 
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
-        """Map claims whose verdict comes from waived results alone to the waiver."""
+        """Return the waiver of each claim whose verdict comes from waived results alone."""
         found = {}
         for claim in claims:
             guilty = [result for result in claim.results if result.verdict is claim.verdict]

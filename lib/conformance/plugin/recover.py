@@ -90,8 +90,8 @@ def _refuse(option: Any, choice: Choice) -> None:
 
 @contextmanager
 def _signature() -> Iterator[str]:
-    """Yield the signature of all objects that are made meanwhile. By the signature, a later process
-    can recognise that this process is dead."""
+    """Yield the signature that objects carry if they are made inside the block. By the signature, a
+    later process can recognise that this process is dead."""
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         path = Path(folder) / "alive"
         with path.open("a+") as file:

@@ -12,7 +12,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.plugin.judge.stash import OUTCOME
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Maps each letter of ``-r`` to the category of reports that it selects, and to their verdict; the
+"""The category of reports that each letter of ``-r`` selects, and the verdict of these reports; the
 gravest come last."""
 
 

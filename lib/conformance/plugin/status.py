@@ -11,7 +11,7 @@ from conformance.verdicts.attempts import FLAKY
 
 CRASH = "the worker's crash"
 """The phase of the report that xdist makes for a test whose worker died; pytest's headline prints
-it."""
+the phase."""
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.CONFIRMED: ("passed", ".", "CONFIRMED"),
     ClaimVerdict.VIOLATED: ("failed", "F", ("VIOLATED", {"red": True})),
@@ -26,7 +26,7 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
 
 
 def of(report: pytest.TestReport) -> tuple[str, str, Any] | None:
-    """Return pytest's category, letter and word for a report; None: leave them to pytest."""
+    """Return pytest's category, letter and word for a report; None to leave them to pytest."""
     verdict = next(
         (value for name, value in getattr(report, "user_properties", ()) if name == "verdict"),
         None,

@@ -44,8 +44,8 @@ def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Ca
 
 
 def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[str]]:
-    """Return the words of an expression that are subjects or claims without any test; map each to
-    its claims."""
+    """Return the words of an expression that are subjects or claims without any test, each with its
+    claims."""
     tested = {claim for test in suite_tests(suites) for claim in test.claims}
     found = {}
     for word in _words(expression):
@@ -67,7 +67,8 @@ def _words(expression: str) -> list[str]:
 
 
 def _subject(word: str, catalog: Catalog) -> str:
-    """Return the subject, or the id of the claim, that a word names; empty if it names neither."""
+    """Return the subject, or the id of the claim, that a word names; an empty string if it names
+    neither."""
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 

@@ -30,8 +30,8 @@ class ClusterDns:
         return f"kubernetes.default.svc.{self.domain}."
 
     def pods(self) -> list[Target]:
-        """Return the DNS port of each Ready DNS pod. Raise MissingCapability if none is found,
-        ApiRefused."""
+        """Return the DNS port of each Ready DNS pod. Raise ApiRefused, or MissingCapability if no
+        Ready pod is found."""
         listed = self.kube.objects("v1", "Pod", NAMESPACE, labels=SELECTOR)
         ready = sorted(
             (pod for pod in listed if is_ready(pod)), key=lambda pod: str(pod["metadata"]["name"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Covered nodes: the nodes about which a run decides. Pure: from facts and options.
+"""Covered nodes: the nodes about which a run decides. They follow from facts and options alone.
 
 By default one node of each Windows build is covered, even above the maximum number. Linux nodes are
 covered up to the maximum: first nodes of different subnets, then nodes with other kernels. If the
@@ -104,7 +104,8 @@ def matches(selector: str, node: NodeFacts) -> bool:
 
 
 def subnet(node: NodeFacts) -> str:
-    """Return the underlay subnet of a node, from Calico's annotation; empty if it is not known.
+    """Return the underlay subnet of a node, from Calico's annotation; an empty string if it is not
+    known.
 
     A prefix that holds only one address names no subnet. Google's clouds give such prefixes to
     nodes.

@@ -94,7 +94,7 @@ class Pods:
         """Namespaces that were created, whether or not all objects in them could be made."""
         self._prepared: set[str] = set()
         self._pull_secrets: dict[str, dict[str, str]] = {}
-        """Maps each namespace and pull secret to the name that the secret's copy has there."""
+        """The name of each pull secret's copy, by the namespace and the pull secret."""
         self.ran: set[RanImage] = set()
         """Images of the pods that became ready."""
 

@@ -29,11 +29,11 @@ class PodPairs(tuple[PodPair, ...]):
     __slots__ = ()
 
     def tcp(self, port: int) -> list[Pair]:
-        """Return pairs of each client and that TCP port of its server's own address."""
+        """Return pairs of each client and the given TCP port of its server's own address."""
         return [(client, server.tcp(port)) for client, server in self]
 
     def udp(self, port: int) -> list[Pair]:
-        """Return pairs of each client and that UDP port of its server's own address."""
+        """Return pairs of each client and the given UDP port of its server's own address."""
         return [(client, server.udp(port)) for client, server in self]
 
     def through(self, target: Callable[[Workload], Target]) -> list[Pair]:
@@ -79,7 +79,7 @@ class Group(tuple[Workload, ...]):
         """Return pairs of each of these pods and each pod of the other group, except pairs of a pod
         with itself.
 
-        Raise as :meth:`across` does.
+        Raise the errors of :meth:`across`.
         """
         return self._some(others, "two pods", lambda client, server: True)
 
@@ -94,7 +94,7 @@ class Group(tuple[Workload, ...]):
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
         """Return pairs of each of these pods and each pod of the other group on the same node.
-        Raise as :meth:`across` does."""
+        Raise the errors of :meth:`across`."""
         return self._some(
             others, "a pair of pods on one node", lambda client, server: client.node == server.node
         )
@@ -107,7 +107,7 @@ class Group(tuple[Workload, ...]):
         """Return pairs of each server and a client of each operating system; the clients of a
         system take turns.
 
-        Thus few commands run at once on a Windows node. Raise as :meth:`across` does.
+        Thus few commands run at once on a Windows node. Raise the errors of :meth:`across`.
         """
         self.to(servers)
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
@@ -160,8 +160,8 @@ class Group(tuple[Workload, ...]):
         what: str,
         fits: Callable[[Workload, Workload], bool],
     ) -> PodPairs:
-        """Return the matching pairs; ``what`` names the requirement of a pair. Raise as
-        :meth:`across` does."""
+        """Return the matching pairs; ``what`` names the requirement of a pair. Raise the errors of
+        :meth:`across`."""
         servers = tuple(others)
         if not self or not servers:
             raise UsageProblem("pairs of pods are requested, but one of the groups is empty")

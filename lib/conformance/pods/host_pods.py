@@ -33,7 +33,8 @@ containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 """Matches the versions of containerd without HostProcess containers."""
 SILENCE = "has no pod after"
-"""The message if no answer came at all. A second request would only take as long again."""
+"""The message if the DaemonSet has no pod within the time limit. Another request would only take as
+long again."""
 TRIES = 2
 """How often a HostProcess pod is requested, since a single error of a busy API server may pass."""
 

@@ -37,8 +37,8 @@ def locked() -> Iterator[str]:
 
 
 def digest(image: str) -> str:
-    """Return the digest of an image, which covers all its platforms. Raise as :func:`locked`
-    does."""
+    """Return the digest of an image, which covers all its platforms. Raise the errors of
+    :func:`locked`."""
     try:
         done = subprocess.run(
             [CRANE, "manifest", image],

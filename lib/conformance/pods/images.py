@@ -22,8 +22,8 @@ WINDOWS_TAGS = {
     25398: "ltsc2022",
     26100: "ltsc2025",
 }
-"""Maps each host build to the tag of windows/servercore that runs on it under process isolation
-(Microsoft's version table).
+"""The tag of windows/servercore that runs on each host build under process isolation (Microsoft's
+version table).
 
 Builds below 20348 run only their own image; 25398 (23H2) has no server core image of its own and
 runs the image of 20348. The revision (UBR) need not match from 1809 on.

@@ -153,8 +153,8 @@ class NewPod:
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
-        """Return the cluster's explanation if a container of the pod has not run yet; empty if all
-        have run."""
+        """Return the cluster's explanation if a container of the pod has not run yet; an empty
+        string if all have run."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         late = pod and [
@@ -203,7 +203,7 @@ class NewPod:
 
 
 def _end(pod: Obj) -> Obj | None:
-    """Return how the container of the first action ended; None: it has not ended."""
+    """Return how the container of the first action ended; None if it has not ended."""
     found: Obj | None = _state(pod).get("terminated")
     return found
 

@@ -28,7 +28,7 @@ class Newcomers:
         self._wishes: dict[str, Wish] = {}
         """The wanted pods, by the name of their Deployment."""
         self._called: dict[str, str] = {}
-        """Maps each pod's uid to the name of its Deployment."""
+        """The name of each pod's Deployment, by the pod's uid."""
 
     def beside(self, pods: Group) -> tuple[Group, Group]:
         """Deploy a guest on each client's node, and a stranger on each pod's node. Return (guests,
@@ -45,8 +45,8 @@ class Newcomers:
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 
     def twins(self, servers: Group) -> Group:
-        """Deploy, on each server's node, another pod of its role with its label ``app``. Raise the
-        errors of :meth:`beside`."""
+        """Deploy, on each server's node, another pod with the server's role and label ``app``.
+        Raise the errors of :meth:`beside`."""
         return Group(self._deploy([self._like(server, "twin") for server in servers]))
 
     def replaced(self, pods: Group) -> Group:

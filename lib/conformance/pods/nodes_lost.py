@@ -66,8 +66,8 @@ class NodeWatch:
         return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Map each of these nodes that died to the reason. Leave out nodes of whose death Calico or
-        this run may be the cause."""
+        """Return the reason for each of these nodes that died. Leave out nodes of whose death
+        Calico or this run may be the cause."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)
@@ -76,7 +76,7 @@ class NodeWatch:
 
     def unwell(self, names: Iterable[str]) -> str:
         """Describe which of the nodes have a problem that their network plugin or a change by this
-        run may have caused; empty: none."""
+        run may have caused. Return an empty string if none has."""
         return "; ".join(
             f"node {name} is unwell: {why}"
             for name, why in self._unwell(names)
@@ -84,9 +84,8 @@ class NodeWatch:
         )
 
     def closed(self, name: str) -> str:
-        """Return ``, and node windows-1 is cordoned`` if the node takes no new pods of the run;
-        empty otherwise.
-        """
+        """Return ``, and node windows-1 is cordoned`` if the node takes no new pods of the run, and
+        an empty string otherwise."""
         node = self._find(name)
         why = closed(node, tolerations(self.tolerated)) if node else ""
         return f", and node {name} is {why}: whoever drains it evicts its pods" if why else ""
@@ -109,7 +108,7 @@ class NodeWatch:
         return [(name, why) for name, node in nodes.items() if (why := self._why(node, leases))]
 
     def lists(self, names: Collection[str]) -> bool:
-        """Return whether these nodes are read by one list, because the cluster has few others."""
+        """Return whether one list reads these nodes, because the cluster has few other nodes."""
         return len(names) > 1 and len(self.nodes) <= FEW_OTHERS * len(names)
 
     def _read(self, names: Sequence[str]) -> dict[str, Obj]:
@@ -123,14 +122,14 @@ class NodeWatch:
         return {name: node for name in names if (node := self._find(name))}
 
     def _find(self, name: str) -> Obj | None:
-        """Return a node's present object; None: it was deleted, or it could not be read."""
+        """Return a node's present object; None if it was deleted, or it could not be read."""
         try:
             return self.kube.find("v1", "Node", name)
         except SuiteError:
             return None
 
     def _why(self, node: Obj, leases: Mapping[str, tuple[float, float]]) -> str:
-        """Return the problem of a node; empty: it has none. For deleted nodes see
+        """Return the problem of a node; an empty string if it has none. For deleted nodes see
         :mod:`conformance.pods.nodes_gone`."""
         name = node["metadata"]["name"]
         known = (not_ready(node), self._evicting(node), self._made_anew(node))
@@ -142,7 +141,8 @@ class NodeWatch:
         return ""
 
     def _evicting(self, node: Obj) -> str:
-        """Describe the taint that evicts the run's pods from a node; empty: there is none."""
+        """Describe the taint that evicts the run's pods from a node; an empty string if there is
+        none."""
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(
                 taint, tolerations(self.tolerated)

@@ -53,7 +53,7 @@ class PassingServices:
         self._over(0, group, port=ANOTHER_PORT)
 
     def lead_to_another_port(self, group: Group) -> Target:
-        """Edit the target ports of the first group's Service, and nothing else of it."""
+        """Edit the target ports, and nothing else, of the first group's Service."""
         return self._over(0, group, behind=BEHIND)
 
     def remove(self) -> None:
@@ -119,7 +119,8 @@ class LoadBalancers(PassingServices):
         )
 
     def _given(self) -> str:
-        """Return the address or the name that the Service got; empty: none so far."""
+        """Return the address or the name that the Service got; an empty string if it has none so
+        far."""
         made = self._made[0]
         there = self._changes.kube.find(made.api_version, made.kind, made.name, made.namespace)
         entries = list_at(there or {}, "status", "loadBalancer", "ingress")

@@ -56,7 +56,7 @@ class PausePods:
         names, and a text about refused pods.
 
         The text has the network plugin's message about one of the pods that it refused until the
-        end, and the number of such pods. Empty: all pods have started.
+        end, and the number of such pods. The text is empty if all pods have started.
 
         ``look_after`` is called at each check, and may end the wait by an exception. Raise
         EnvironmentBroken for a pod that has not started for another reason.
@@ -104,12 +104,12 @@ class PausePods:
         return settled.last, settled.seconds
 
     def refusal(self, pod: Obj) -> str:
-        """Return the network plugin's message in its newest refusal of a pod; empty if there is
-        none."""
+        """Return the network plugin's message in its newest refusal of a pod; an empty string if
+        there is none."""
         return plugin_words(self._pods.changes.waits.events(pod))
 
     def address(self, name: str) -> str:
-        """Return the address of a pod; empty: none."""
+        """Return the address of a pod; an empty string if there is none."""
         return next((pod_address(pod["status"]) for pod in self._now([name])), "")
 
     def remove(self, names: Sequence[str] | None = None) -> None:

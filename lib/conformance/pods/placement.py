@@ -121,8 +121,8 @@ class Placement:
         return (*ordinary[turn:], *ordinary[:turn], *(node for node in nodes if node.control_plane))
 
     def unusable(self, node: NodeFacts) -> str:
-        """Return why a node cannot take pods, or has no Calico to judge; empty if it can be
-        used."""
+        """Return why a node cannot take pods, or has no Calico to judge; an empty string if it can
+        be used."""
         if node.without_calico:
             return f"Calico is not meant to run on it: {node.without_calico}"
         if not node.ready:

@@ -13,9 +13,8 @@ from conformance.model.endpoint import Workload
 
 
 def changed(workload: Workload, pod: Obj | None) -> str:
-    """Return the change of a pod since it became a Workload; empty if nothing changed. ``pod``: its
-    present state; None: deleted.
-    """
+    """Return the change of a pod since it became a Workload; an empty string if nothing changed.
+    ``pod``: its present state; None: deleted."""
     what = " is gone" if pod is None else next(_changes(workload, pod), "")
     return f"pod {workload.label}{what}" if what else ""
 
@@ -47,8 +46,8 @@ def _deletion(pod: Obj) -> Iterator[str]:
 
 
 def _disruption(status: Obj) -> str:
-    """Return `` (...)`` with the message of the disruption that evicts a pod; empty if there is
-    none."""
+    """Return `` (...)`` with the message of the disruption that evicts a pod; an empty string if
+    there is none."""
     conditions = {
         condition.get("type"): condition.get("message")
         for condition in status.get("conditions") or []
@@ -79,7 +78,8 @@ def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
 
 
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
-    """Map uids of changed pods to their change (:func:`changed`), with one request per namespace."""
+    """Return the change of each changed pod (:func:`changed`), by the pod's uid, with one request
+    per namespace."""
     by_uid = {workload.uid: workload for workload in workloads}
     now = there_now(kube, by_uid.values())
     found = {
@@ -91,7 +91,7 @@ def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
 
 def unready(kube: Kube, workloads: Sequence[Workload], since: float) -> str:
     """Return which pods the kubelet reported unready after ``since`` (Unix s), or reports unready
-    now; empty: none.
+    now; an empty string if there is none.
 
     The state of a pod when it became a Workload does not count, whatever its node's clock shows.
     """

@@ -24,7 +24,7 @@ class Relabel:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._made: dict[ObjectRef, dict[str, dict[str, None]]] = {}
-        """Maps each object to the patch that removes all labels that it was given."""
+        """The patch that removes all labels that an object was given, by object."""
 
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label of guests."""
@@ -75,7 +75,8 @@ class RelabelNamespaces(Relabel):
     """The label changes of a test that changes labels of namespaces, too."""
 
     def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
-        """Give the label of guests to these pods, and to the namespaces of the other pods."""
+        """Give the label of guests to the pods ``guests``, and to the namespaces of the pods
+        ``all_of``."""
         self.label_as_guest(*guests)
         for namespace in _namespaces(all_of):
             self._change(namespace, GUEST, "welcome")

@@ -22,8 +22,8 @@ PORT = 80
 port is not translated."""
 OTHER_PORT = 81
 NAMED_PORT = 8087
-"""The second port of Services with a ClusterIP, and the number of its target port, which they refer
-to by name."""
+"""The second port of Services with a ClusterIP, and the number of its target port, to which the
+Services refer by name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
 """ConfigMaps of CoreDNS; the second is RKE2's (its chart's name twice)."""
@@ -139,15 +139,15 @@ class Services:
         """The Services that exist, keyed by namespace and name."""
 
     def cluster_ip(self, backend: Workload) -> Service:
-        """Return a ClusterIP Service with that pod as its only backend."""
+        """Return a ClusterIP Service whose only backend is the given pod."""
         return self._over(backend, "cluster-ip")
 
     def node_port(self, backend: Workload) -> Service:
-        """Return a NodePort Service with that pod as its only backend."""
+        """Return a NodePort Service whose only backend is the given pod."""
         return self._over(backend, "node-port")
 
     def by_address(self, backend: Workload) -> Target:
-        """Return the ClusterIP of a Service with that pod as its only backend."""
+        """Return the ClusterIP of a Service whose only backend is the given pod."""
         return self.cluster_ip(backend).by_address
 
     def by_address_udp(self, backend: Workload) -> Target:
@@ -159,12 +159,12 @@ class Services:
         return self.cluster_ip(backend).by_other_port
 
     def by_name(self, backend: Workload) -> Target:
-        """Return the DNS name of a Service with that pod as its only backend."""
+        """Return the DNS name of a Service whose only backend is the given pod."""
         return self.cluster_ip(backend).by_name
 
     def by_node_port(self, backend: Workload) -> Target:
-        """Return the NodePort of a Service with that pod as its only backend, at the pod's own
-        node."""
+        """Return the NodePort, at the pod's own node, of a Service whose only backend is the given
+        pod."""
         return self.node_port(backend).on(backend)
 
     def spread(self, backends: Group) -> Service:

@@ -37,8 +37,8 @@ def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
 
 
 def own_fault(pod: Obj) -> str:
-    """Return the fault of a pod's own image or program, with its container; empty: there is
-    none."""
+    """Return the fault of a pod's own image or program, with its container; an empty string if
+    there is none."""
     if problem := hopeless(pod):
         return problem
     for status in _containers(pod):
@@ -72,12 +72,13 @@ def _faults(status: Obj) -> Iterator[str]:
 
 
 def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
-    """Return why a pod that is not ready is no evidence about its network; empty: it is evidence.
+    """Return why a pod that is not ready is no evidence about its network; an empty string if the
+    pod is evidence.
 
-    It is evidence if a container of the pod runs, if its kubelet reported that the image exists on
-    the node, or if the kubelet reported that the network failed. It is no evidence if an image of
-    any of its containers is still being pulled, a liveness or startup probe kills a container, the
-    kubelet is busy or dead, or Windows does not create the sandbox.
+    A pod is evidence if one of its containers runs, if its kubelet reported that the image exists
+    on the node, or if the kubelet reported that the network failed. A pod is no evidence if an
+    image of any of its containers is still being pulled, a liveness or startup probe kills a
+    container, the kubelet is busy or dead, or Windows does not create the sandbox.
     """
     states = [container.get("state") or {} for container in _containers(pod)]
     messages = {str(event.get("reason")): str(event.get("message") or "") for event in events}
@@ -96,7 +97,7 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
 
 def plugin_words(events: Sequence[Obj]) -> str:
     """Return the network plugin's own message in the newest event in which the plugin refused a
-    pod's sandbox; empty: there is no such event. ``events``: oldest first."""
+    pod's sandbox; an empty string if there is no such event. ``events``: oldest first."""
     found = (
         REFUSAL.search(str(event.get("message") or ""))
         for event in reversed(events)
@@ -106,8 +107,8 @@ def plugin_words(events: Sequence[Obj]) -> str:
 
 
 def strangers(pod: Obj) -> str:
-    """Describe an addition by another owner's admission that may keep the pod from being ready;
-    empty: there is none."""
+    """Describe an addition by another owner's admission that may keep the pod from being ready; an
+    empty string if there is none."""
     if by := tailor.redirecting(pod):
         return f"it has {by}"
     statuses = (pod.get("status") or {}).get("containerStatuses") or []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conversion of a manifest's Deployment to the object to apply: node, image, tolerations, name.
-Pure: no requests to the API."""
+The conversion makes no request to the API."""
 
 import copy
 import re
@@ -99,7 +99,7 @@ def limit(spec: Obj, limits: PodLimits) -> None:
 
 
 def added(pod: Obj) -> list[Obj]:
-    """Return the containers that admission added to a pod; none if the requested ones are not
+    """Return the containers that admission added to a pod; none if the requested containers are not
     known."""
     own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
     return (
@@ -114,7 +114,8 @@ def added(pod: Obj) -> list[Obj]:
 
 
 def redirecting(pod: Obj) -> str:
-    """Return an added container that may change the traffic of its pod; empty if there is none."""
+    """Return an added container that may change the traffic of its pod; an empty string if there is
+    none."""
     for container in added(pod):
         context = container.get("securityContext") or {}
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())

@@ -40,7 +40,7 @@ class TemporaryNamespace:
         )
 
     def contents(self) -> dict[str, Fact[str]]:
-        """Map the namespace, and each kind of object in it, to ``there`` or ``gone``."""
+        """Return ``there`` or ``gone`` for the namespace, and for each kind of object in it."""
         kube = self._pods.kube
         found = {
             f"{kind} objects": Fact(

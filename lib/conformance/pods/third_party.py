@@ -23,7 +23,7 @@ def third_party_pods(kube: Kube, node: str) -> list[Obj]:
 
 
 def third_party_pods_by_node(kube: Kube, nodes: Collection[str]) -> dict[str, list[Obj]]:
-    """Map nodes to the pods of other owners' DaemonSets on them, by one list of all pods. Nodes
+    """Return the pods of other owners' DaemonSets by node, read by one list of all pods. Nodes
     without such pods are left out."""
     found: dict[str, list[Obj]] = {}
     for pod in kube.objects("v1", "Pod") if nodes else ():
@@ -87,7 +87,7 @@ def controller(pod: Obj) -> Obj | None:
 
 
 def daemonset_of(pod: Obj) -> str:
-    """Return the pod's DaemonSet, by namespace and name; empty if it has none."""
+    """Return the pod's DaemonSet, by namespace and name; an empty string if it has none."""
     owner = controller(pod) or {}
     return (
         f"{pod['metadata']['namespace']}/{owner['name']}"

@@ -36,7 +36,7 @@ ELSEWHERE = "elsewhere"
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Roles that are started together, since a test that uses one role uses the others, too."""
 ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_around"})
-"""Methods by which tests request these roles."""
+"""Methods by which tests request the roles of :data:`DEMO`."""
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
 """The place of a server, relative to a client's Windows node."""
@@ -82,7 +82,8 @@ class WorkerPods:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the pods, except pods elsewhere and pods in a node's network."""
+        """Return the namespace of the pods, except pods in the second namespace and pods in a
+        node's network."""
         return self._pods.namespace
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of an endpoint's access rules to a packet. Pure."""
+"""The answer of an endpoint's access rules to a packet. A pure function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

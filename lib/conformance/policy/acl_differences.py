@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list that HNS has for a pod, compared rule by rule with the list that Felix gives to HNS.
-Pure.
+Pure functions.
 
 The content of rules is compared; HNS' ids only serve to name the policy of an unexpected rule.
 Priorities are not compared. Neither is an order that makes no difference to any packet: Felix
@@ -78,7 +78,8 @@ def _left(rules: Iterable[HnsRule], counted: Counter[HnsRule]) -> Iterator[HnsRu
 
 
 def _misplaced(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> Iterator[Difference]:
-    """Yield the first rule that stands before a rule with another action that should precede it.
+    """Yield the first rule that precedes a rule with another action, although it should follow that
+    rule.
 
     Both lists have the same rules.
     """
@@ -152,7 +153,7 @@ def _is_the_plugins(acl: AclRule) -> bool:
 
 
 def _together(one: HnsRule, other: HnsRule) -> HnsRule | None:
-    """Return two parts of a rule with many addresses as one rule; None: they are not parts of the
+    """Return two parts of a rule with many addresses as one rule; None if they are not parts of the
     same rule."""
     remote = merged([*one.remote, *other.remote]) if one.remote and other.remote else ()
     if replace(one, remote=remote) == replace(other, remote=remote):

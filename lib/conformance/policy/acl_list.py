@@ -226,7 +226,8 @@ def _of_ipv4(addresses: Iterable[int]) -> Ranges:
 
 
 def _addresses(peer: Peer, world: World) -> Ranges | None:
-    """Return the addresses that an end of a rule may have. Empty: any address; None: no address."""
+    """Return the addresses that an end of a rule may have: an empty list for any address, None for
+    no address."""
     parts: list[Ranges] = []
     if peer.nets:
         parts.append(merged(one for one in peer.nets if one[0] < IPV6))
@@ -322,7 +323,7 @@ def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterat
 def _common_ports(
     passing: HnsRule, rule: HnsRule, one: Ranges, other: Ranges, combines: bool
 ) -> Ranges | None:
-    """Return the ports that two rules have in common; None: there is none.
+    """Return the ports that two rules have in common; None if there is none.
 
     With ``combines``, the result for two rules without a common port is any port. Raise FelixPanics
     for ports on which Felix ends.

@@ -6,8 +6,8 @@ effect. The answer is None if a part of the policy or of an end cannot be read, 
 which the node may enforce policies (its columns) give different answers.
 
 The oracle evaluates each policy alone. Other policies of its tier could cancel the effect, but are
-ignored: rather too many policies excuse a result than too few. The policies in the next tiers are
-assumed to be the run's own: a policy that closes, or opens, the remaining traffic.
+ignored: the result is then excused too often rather than too rarely. The policies in the next tiers
+are assumed to be the run's own: a policy that closes, or opens, the remaining traffic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +51,8 @@ class End:
     """An end of a path, as selectors match it."""
 
     member: Member | None = None
-    """The pod or other member at this end. None: no pod has the end's address; or the address is
-    not known, and so neither is the pod."""
+    """The pod or other member at this end. None: no pod has the end's address, or the address is
+    not known."""
     address: int = NOT_KNOWN
     columns: tuple[Switches, ...] = (PROMISE,)
     """The ways in which the end's node may enforce policies: as documented, or as its release
@@ -61,7 +61,7 @@ class End:
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """A path in one direction, as the end sees it that enforces the policy."""
+    """A path in one direction, from the viewpoint of the end that enforces the policy."""
 
     direction: Direction
     end: End
@@ -167,8 +167,8 @@ class ForeignPolicy:
         return found.pop() if len(found) == 1 else None
 
     def explained(self, way: Way, observed: Observed) -> str:
-        """Describe how the node of a path reads the policy differently from the documents; empty:
-        it reads the policy as documented."""
+        """Describe how the node of a path reads the policy differently from the documents; an empty
+        string if it reads the policy as documented."""
         promised = self._effect(way, observed, PROMISE)
         for column in way.end.columns if not promised else ():
             effect = self._effect(way, observed, column)
@@ -192,14 +192,14 @@ class ForeignPolicy:
         return f"it skips {', '.join(dict.fromkeys(names))}, {switch.claim}"
 
     def _is_there(self, direction: Direction, column: Switches) -> bool:
-        """Return whether the policy is in force in a direction at all."""
+        """Return whether the policy is in force in a direction."""
         return direction in self.policy.rules and (
             not self.policy.staged or Switch.STAGED in column
         )
 
     def gives(self, way: Way, observed: Observed, column: Switches) -> Truth:
-        """Return whether the policy could cause this result if the node enforces it as in one
-        column."""
+        """Return whether the policy could cause this result if the node enforces the policy as a
+        column says."""
         selected = self.selects(way.end, way.direction)
         return (
             False if selected is False else all_of((self._effect(way, observed, column), selected))

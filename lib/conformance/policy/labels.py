@@ -18,7 +18,8 @@ NAMESPACE_LABEL = "projectcalico.org/namespace"
 OF_ACCOUNTS = "pcsa."
 """Beginning of the labels that a pod has from its service account."""
 _LONGEST_ACCOUNT = 62
-"""characters. Calico adds no label for a service account with a longer name to its pods."""
+"""The maximum length of a service account's name, in characters. Calico adds no label to the pods
+of a service account with a longer name."""
 
 
 def own(obj: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placeholders such as ``${server.role}`` in a policy's manifest, which are replaced by values.
 
-Pure, on parsed objects and not on text: a value can never change a manifest's structure. This
-module applies nothing to a cluster.
+The functions are pure and work on parsed objects, not on text: a value can never change a
+manifest's structure. This module applies nothing to a cluster.
 """
 
 import re

@@ -96,9 +96,10 @@ class Group:
 
     ends: tuple[End, ...]
     own: Mapping[Direction, Own]
-    """Empty: these ends are no pods."""
+    """The data that decide at these ends, by direction; empty: these ends are no pods."""
     observations: tuple[int, ...]
-    """A number for each peer of the rules; to a peer, groups with equal numbers are alike."""
+    """A number for each peer of the rules. Groups with the same number for a peer are alike to this
+    peer."""
 
     @property
     def first(self) -> End:
@@ -180,7 +181,7 @@ class Reach:
 
     @cached_property
     def group_of(self) -> dict[int, Group]:
-        """Map each end, by its identity, to its group."""
+        """Return the group of each end, by the end's identity (``id``)."""
         return {id(end): group for group in self.groups for end in group.ends}
 
     def ways(self) -> Iterator[Way]:
@@ -216,8 +217,8 @@ class Reach:
     def decision(
         self, end: End, direction: Direction, packet: Packet, column: Column
     ) -> Decision | None:
-        """Return the decision of an end's policies about a packet in a column; None: the end is no
-        pod."""
+        """Return the decision of an end's policies about a packet in a column; None if the end is
+        no pod."""
         if not end.pod:
             return None
         if end.unjudged:
@@ -229,8 +230,8 @@ class Reach:
         return column.on(end.os), column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
-        """Map Windows pods by name to the rules that may crash Felix on their nodes from release
-        v3.29 on."""
+        """Return the rules that may crash Felix from release v3.29 on, by the names of the Windows
+        pods on whose nodes Felix would crash."""
         return {
             end.name: rules
             for end in self.ends
@@ -470,7 +471,7 @@ def _family(address: int) -> int:
 
 
 def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
-    """Yield the combined answers of both ends. Ports with the same answer are together."""
+    """Yield the combined answers of both ends. Ports with the same answer are joined."""
     for family, protocol in leaving or coming:
         found: dict[tuple[Any, ...], list[Range]] = {}
         for ports, decisions, differences in _overlapping(

@@ -50,7 +50,8 @@ class Selector:
 
     text: str
     holds: Predicate
-    """Tests labels. Raises ValueError if there is a ``problem``; ``selects`` does not."""
+    """Tests labels. Raises ValueError if there is a ``problem``; ``selects`` returns None instead.
+    """
     problem: str = ""
 
     def selects(self, labels: Labels | None) -> Truth:

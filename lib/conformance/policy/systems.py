@@ -14,7 +14,7 @@ _OTHER = {"linux": "windows", "windows": "linux"}
 
 
 def of_node(node: Mapping[str, Any]) -> str:
-    """Return the operating system of a node; empty if the node does not report it."""
+    """Return the operating system of a node; an empty string if the node does not report it."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
     given = (node.get("metadata") or {}).get("labels") or {}
     return _known(*(given.get(name) for name in LABELS), info.get("operatingSystem"))
@@ -25,7 +25,7 @@ def of_pod(
     nodes: Mapping[str, str],
     classes: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """Return ``linux`` or ``windows``; empty: no field that was read decides it.
+    """Return ``linux`` or ``windows``; an empty string if no field that was read decides it.
 
     ``nodes``: each node's system by name; ``classes``: each RuntimeClass' nodeSelector by name.
     """

@@ -51,8 +51,8 @@ def is_unread_policy(obj: Any) -> bool:
 
 
 def unjudged(world: World, policies: Iterable[Policy]) -> dict[str, str]:
-    """Map pods by name to the reason why they cannot be judged: the first object that may affect
-    them and is not read."""
+    """Return why pods cannot be judged, by the pod's name: the first object that may affect the pod
+    and is not read."""
     found: dict[str, str] = {}
     for obj in filter(is_unread_policy, world.unread):
         space = (obj.get("metadata") or {}).get("namespace")

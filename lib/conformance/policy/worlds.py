@@ -102,8 +102,8 @@ class World:
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
-    """The claims of pairs for which these columns differ, on any nodes; other such pairs belong to
-    no claim."""
+    """The claims that the world's file names for differences between the columns PROMISE and
+    WINDOWS. A pair with another difference decides no claim."""
 
     @property
     def puts(self) -> list[Obj]:

@@ -50,7 +50,7 @@ class _Line:
     """Attempts of an Asking that are sent in one line, as a batch of the protocol."""
 
     left: dict[int, Pending]
-    """Maps the numbers of attempts in the line to the attempts that have no result yet."""
+    """The attempts in the line that have no result yet, by their numbers in the line."""
     within: float
     """Seconds for the answer after the line was sent. An agent that sends nothing, not even a
     heartbeat, is given up earlier."""

@@ -53,8 +53,9 @@ AT_REST = 0.1
 """An agent that was idle for this many seconds is hardly needed at this moment."""
 UNUSED = 5.0
 """An agent that was idle for this many seconds leaves its slot to another process that waits, even
-if its own process holds no more than its share. Shorter than ``agent_slot`` (30 s), for which
-others wait, and longer than the start of an agent on Windows (2 to 4 s), which it may cost."""
+if its own process holds no more than its share. This time is shorter than ``agent_slot`` (30 s),
+the longest wait for a slot. It is longer than the start of an agent on Windows (2 to 4 s), since
+the ended agent may have to be started again."""
 
 
 class Agents:
@@ -81,13 +82,13 @@ class Agents:
         self._lock = threading.Lock()
         self._agents: dict[_Key, Agent] = {}
         self._waiting: dict[_Key, list[Pending]] = {}
-        """Maps each agent to the attempts that wait for its repair. A key stays as long as the
-        repair is under way."""
+        """The attempts that wait for the repair of each agent. A key stays as long as the repair is
+        under way."""
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
         self._error: dict[_Key, str] = {}
-        """Maps each agent to its last error."""
+        """The last error of each agent."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
 
@@ -259,8 +260,8 @@ class Agents:
             self.pool.submit(self._repair, source)
 
     def _repair(self, source: Workload) -> None:
-        """Send a source's waiting attempts until none is left. After an error, fail them or pause,
-        start the agent again, and send the attempts again."""
+        """Send a source's waiting attempts until none is left. After an error, either fail the
+        attempts, or pause, start the agent again, and send the attempts again."""
         attempts: list[Pending] = []
         try:
             while attempts := self._take_waiting(source):
@@ -465,7 +466,7 @@ class Agents:
 
     def _give_way(self, bound: Bound) -> None:
         """If another process waits for a slot, end idle agents in excess of this process' share,
-        and one that has not been used for a while."""
+        and then at most one agent that has been idle for ``UNUSED`` seconds."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
                 return

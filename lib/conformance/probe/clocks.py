@@ -29,7 +29,7 @@ def unix(monotonic: float) -> float:
 class AgentClock:
     """The clock of an agent process, which starts at zero when the process starts. Thread-safe.
 
-    All moments here are of ``time.monotonic``, unless they are said to be of the agent's clock.
+    All moments here are of ``time.monotonic``, unless a docstring names the agent's clock.
     """
 
     def __init__(self, name: str, asked: float) -> None:

@@ -40,7 +40,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?=\.)")
 FORBIDDEN = re.compile(r" was refused: 403\b")
 NO_RIGHT = "no right to run commands in Calico's pods"
 ZONES = timedelta(minutes=15)
-"""The offset of every time zone is a multiple of this."""
+"""The offset of every time zone from UTC is a multiple of this duration."""
 
 
 def read(  # noqa: PLR0917 - as the last look calls it

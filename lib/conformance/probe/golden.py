@@ -3,10 +3,11 @@
 word.
 
 In the first minute of a run they show where a system's own interpreter behaves differently (Windows
-PowerShell 5.1, a FIPS policy, a code page), by the line that differs. Most use only the pod's own
-echo server and a closed port, on loopback, where no network can interfere. Conversations marked
-``beside`` need :class:`Servers`, which for all but one conversation are in another pod. The
-conversations are written in ``tests/contract/golden``; ``tools/package_golden.py`` copies them.
+PowerShell 5.1, a FIPS policy, a code page), by the line that differs. Most conversations use only
+the pod's own echo server and a closed port, on loopback, where no network can interfere.
+Conversations marked ``beside`` need :class:`Servers`, which for all but one conversation are in
+another pod. The conversations are written in ``tests/contract/golden``; ``tools/package_golden.py``
+copies them.
 """
 
 import functools
@@ -102,7 +103,7 @@ def filled(document: Any, values: Mapping[str, Any]) -> Any:
 
 
 def differs(wanted: Any, found: Any, where: str = "line") -> str:
-    """Return where a line differs from the example; empty if it does not differ.
+    """Return where a line differs from the example; an empty string if it does not differ.
 
     In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these
     parts.

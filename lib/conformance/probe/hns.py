@@ -3,9 +3,9 @@
 no clock.
 
 ConvertTo-Json writes a single object as an object, several objects as an array, and no objects as
-nothing at all. It treats lists inside objects in the same way, and Windows PowerShell 5.1 wraps
-some lists as ``{"value": [...], "Count": n}``. Unreadable output raises ProbeBroken, and never
-means that an object is absent. Networks that are not Calico's may have any form.
+nothing. It treats lists inside objects in the same way, and Windows PowerShell 5.1 wraps some lists
+as ``{"value": [...], "Count": n}``. Unreadable output raises ProbeBroken, and never means that an
+object is absent. Networks that are not Calico's may have any form.
 """
 
 import json
@@ -46,7 +46,8 @@ ENDPOINT_MEMBERS = (
     "Policies",
 )
 BALANCER_MEMBERS = ("ID", "Policies", "References")
-"""The fields that are read. All of HNS' data about 60 endpoints would have more than 1 MB."""
+"""The fields of load balancers that are read; the two lists above are the fields of networks and
+endpoints. All of HNS' data about 60 endpoints would have more than 1 MB."""
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """The type of the policy by which a network reaches another node's block (hcsshim:
@@ -103,7 +104,7 @@ def many(value: Any) -> list[Any]:
 
 def network(found: Obj, pods: str = PODS) -> HnsNetwork:
     """Return an object of Get-HnsNetwork as a network. Its subnets are left out if the expression
-    ``pods`` does not match its name.
+    ``pods`` does not match the network's name.
 
     As in Felix (KUBE_NETWORK), a match anywhere in the name counts, ignoring case. Raise
     ProbeBroken.
@@ -143,7 +144,7 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
 
 
 def _updated(health: Any) -> str:
-    """Return the time of ``LastUpdateTime``, a FILETIME; empty if there is none."""
+    """Return the time of ``LastUpdateTime``, a FILETIME; an empty string if there is none."""
     ticks = health.get("LastUpdateTime") if isinstance(health, dict) else None
     if not isinstance(ticks, int) or not 0 < ticks < _LAST_TICK:
         return ""

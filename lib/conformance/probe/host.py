@@ -6,8 +6,8 @@ output are ProbeBroken, and never count as "there is none". An empty output is a
 another command then shows that output from this pod arrives.
 
 HNS' cmdlets write an error and go on, so that PowerShell ends with 0. Therefore scripts stop at
-their first error. If HNS does not answer at all, its cmdlets write no error. They return an empty
-text or null, which ConvertTo-Json prints.
+their first error. If HNS does not answer, its cmdlets write no error. They return an empty text or
+null, which ConvertTo-Json prints.
 """
 
 import re
@@ -49,8 +49,9 @@ POWERSHELL = (
 (hcsshim adds PowerShell's folder since v0.10.0). These containers run commands by ``cmd /c``, so no
 script may contain ``"``, ``%`` or a line break."""
 SINGLE_QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
-"""The characters that PowerShell accepts as the end of a text in single quotes. It reads two of
-them as one character (``CodeGeneration.EscapeSingleQuotedStringContent``)."""
+"""The characters that PowerShell accepts as the end of a text in single quotes. PowerShell reads
+two of them in a row as a single such character
+(``CodeGeneration.EscapeSingleQuotedStringContent``)."""
 NOT_IN_SCRIPTS = re.compile(r'["%\x00-\x1f]')
 STOP = "$ErrorActionPreference = 'Stop'; "
 """The beginning of every script: an error ends the script, with exit status 1."""
@@ -127,7 +128,7 @@ class Hosts:
         self._pods = pods
 
     def on_windows(self, node: str) -> Workload:
-        """Return the pod in a Windows node's host. Raise as :meth:`hns_networks` does."""
+        """Return the pod in a Windows node's host. Raise the errors of :meth:`hns_networks`."""
         return self._windows(node)
 
     def command(self, pod: Workload, argv: Sequence[str]) -> ExecResult:
@@ -145,7 +146,7 @@ class Hosts:
 
     def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
         """Return HNS endpoints of a Windows node. With ``remote``, include endpoints that stand for
-        addresses of other nodes. Raise as :meth:`hns_networks` does."""
+        addresses of other nodes. Raise the errors of :meth:`hns_networks`."""
         found = [
             hns.endpoint(document)
             for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)
@@ -153,8 +154,8 @@ class Hosts:
         return [endpoint for endpoint in found if remote or not endpoint.is_remote]
 
     def load_balancers(self, node: str) -> list[LoadBalancer]:
-        """Return kube-proxy's load balancers on a Windows node. Raise as :meth:`hns_networks`
-        does."""
+        """Return kube-proxy's load balancers on a Windows node. Raise the errors of
+        :meth:`hns_networks`."""
         return [
             balancer
             for document in self._documents(node, "Get-HnsPolicyList", hns.BALANCER_MEMBERS)
@@ -177,7 +178,7 @@ class Hosts:
         """Return the text of a Windows node's CNI configuration: the files at ``places``, then the
         files at the usual places of installations.
 
-        Raise as :meth:`hns_networks` does.
+        Raise the errors of :meth:`hns_networks`.
         """
         paths = ", ".join(map(quoted, dict.fromkeys((*places, *CNI_CONFIGURATIONS))))
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
@@ -187,13 +188,14 @@ class Hosts:
         """Return the command lines of a program's processes on a Windows node; none if it does not
         run.
 
-        ``program`` includes its ending, ``kube-proxy.exe``. Raise as :meth:`hns_networks` does.
+        ``program`` includes its ending, ``kube-proxy.exe``. Raise the errors of
+        :meth:`hns_networks`.
         """
         found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
         return self._lines(node, f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}")
 
     def file(self, node: str, path: str) -> str:
-        """Return the text of a file of a Windows node. Raise as :meth:`hns_networks` does;
+        """Return the text of a file of a Windows node. Raise the errors of :meth:`hns_networks`;
         ProbeBroken also if there is no such file."""
         return self._text(node, f"{STOP}Get-Content -Raw -Path {quoted(path)}")
 
@@ -202,7 +204,7 @@ class Hosts:
         ``KB5044281``.
 
         Windows lists the updates of its component store: cumulative updates, servicing stacks,
-        .NET. Raise as :meth:`hns_networks` does.
+        .NET. Raise the errors of :meth:`hns_networks`.
         """
         return self._lines(
             node,
@@ -213,15 +215,15 @@ class Hosts:
         """Return path and version of the program that runs as Felix on a Windows node. Both are
         empty if no such program runs.
 
-        Example: ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise as
-        :meth:`hns_networks` does.
+        Example: ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise the errors of
+        :meth:`hns_networks`.
         """
         said = self._text(node, STOP + windows_host.VERSION)
         return windows_host.calico_program(said, f"node {node}")
 
     def service(self, node: str, name: str) -> str:
-        """Return the state of a Windows service, such as ``Running``; empty if it is not installed.
-        Raise the errors of :meth:`hns_networks`."""
+        """Return the state of a Windows service, such as ``Running``; an empty string if it is not
+        installed. Raise the errors of :meth:`hns_networks`."""
         found = f"Get-Service -Name {name} -ErrorAction SilentlyContinue"
         lines = self._lines(node, f"{STOP}{found} | ForEach-Object {{ '' + $_.Status }}")
         return lines[0].strip() if lines else ""
@@ -230,16 +232,16 @@ class Hosts:
         r"""Return the properties in which Windows nodes of a build may differ: HNS and VFP
         switches, .NET, culture, ...
 
-        Registry values are named by key and name: ``hns\State HnsAclUpdateChange``. Raise as
-        :meth:`hns_networks` does.
+        Registry values are named by key and name: ``hns\State HnsAclUpdateChange``. Raise the
+        errors of :meth:`hns_networks`.
         """
         return windows_host.differences(
             self._text(node, STOP + windows_host.REGISTRY), f"node {node}"
         )
 
     def bgp(self, node: str) -> BgpHost:
-        """Return the BGP configuration of a Windows node's RemoteAccess. Raise as
-        :meth:`hns_networks` does."""
+        """Return the BGP configuration of a Windows node's RemoteAccess. Raise the errors of
+        :meth:`hns_networks`."""
         return windows_host.bgp_host(self._text(node, windows_host.BGP), f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
@@ -287,8 +289,8 @@ class Hosts:
         """Return pktmon's own lines about packets with one of these addresses, captured for a
         number of seconds.
 
-        Raise as :meth:`hns_networks` does. Raise ProbeBroken also if the host has no pktmon, or
-        pktmon is in use.
+        Raise the errors of :meth:`hns_networks`. Raise ProbeBroken also if the host has no pktmon,
+        or pktmon is in use.
         """
         script = STOP + PKTMON.format(
             name=secrets.token_hex(4),

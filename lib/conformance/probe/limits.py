@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of probing, and its cost."""
+"""Limits and costs of probing. An agent is a probe program that runs in a pod, and makes attempts
+for the suite."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,8 +19,8 @@ class Limits:
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """Agents that a process keeps while another process needs agents, unless they are unused for
-    seconds: idle agents may not starve another process."""
+    """The number of agents that a process may keep while another process waits for agents. Agents
+    that were idle for some seconds are not kept, so that they do not starve the other process."""
     per_windows_node: int = number("WIN-AGENTS")
     """Live agents on one Windows node: execs in parallel have made Windows nodes unusable
     (kubernetes#124700)."""
@@ -46,4 +47,4 @@ class Counts:
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Attempts that were sent again after transport errors."""
     commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Execs other than agents: literal commands, reads of hosts."""
+    """Execs that start no agent: commands that run word for word, and reads of hosts."""

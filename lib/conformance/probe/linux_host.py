@@ -20,7 +20,7 @@ HOST_FACTS = Program("host_facts.py", ("python3", "-I", "-S", "-u", "/probe/host
 KINDS: dict[str, type[Link | RouteEntry | FdbEntry | Neighbour]] = {
     "links": Link, "routes": RouteEntry, "fdb": FdbEntry, "neighbours": Neighbour,
 }  # fmt: skip
-"""The lists in the output; only a part of each is read."""
+"""The type of the entries in each list of the output. Only some fields of an entry are read."""
 CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
 PACKETS = 400
 """The maximum number of packets of a capture."""
@@ -37,10 +37,10 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
 def only_answer(
     node: str, stdout: bytes, program: Program, kind: str, read: Callable[[dict[str, Any]], T]
 ) -> T:
-    """Return ``read`` applied to the only answer of a program that ran in a node's network.
+    """Return what ``read`` makes of the only answer of a program that ran in a node's network.
 
-    Raise ProbeBroken if no line has the mark, or the answer is of another program, garbled or
-    incomplete.
+    Raise ProbeBroken if the output has not exactly one protocol line of this ``kind``, or if that
+    line is garbled, incomplete or of another program.
     """
     lines = [
         found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits the number of agents that live at once: in all, and on each Windows node."""
+"""The limits of the number of agents (running probe programs) that live at once: in all, and on
+each Windows node."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ class Bound:
     """The limit of live agents, in all or on a node."""
 
     name: str
-    """The name of the slots of these agents."""
+    """The name of the slots that the agents hold."""
     count: int
     share: int
     """The number of agents that a process keeps while another process needs agents."""
@@ -22,7 +23,8 @@ class Bound:
 
 
 def bound_of(limits: Limits, node: str) -> Bound:
-    """Return how many agents may live on a Windows node; ``node`` empty: on all nodes together."""
+    """Return the limit of live agents on a Windows node; for an empty ``node``, the limit of live
+    agents on all nodes together."""
     if node:
         return Bound(f"live-{node}", limits.per_windows_node, limits.share_of_node, node)
     return Bound("agent", limits.agents, limits.share)

@@ -2,10 +2,12 @@
 """The lag of this machine, so that a late result can be distinguished from a wrong result.
 
 If the suite sends or receives late, its own machine is late. If the lab runs on the same machine,
-the whole lab is late, too. The kernel also reports this. ``/proc/pressure/cpu`` has the time in
-which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information").
-``/proc/self/schedstat`` has that time for this process ("Scheduler Statistics"), and ``/proc/stat``
-the number of tasks that want a core. Moments are seconds of ``time.monotonic``.
+the whole lab is late, too.
+
+The kernel also reports overload. ``/proc/pressure/cpu`` has the time in which any task waited for a
+core (the kernel's documentation, "PSI - Pressure Stall Information"). ``/proc/self/schedstat`` has
+that time for this process ("Scheduler Statistics"), and ``/proc/stat`` the number of tasks that
+want a core. Moments are seconds of ``time.monotonic``.
 """
 
 import os
@@ -22,8 +24,8 @@ PRESSURE = Path("/proc/pressure/cpu")
 SCHEDULED = Path("/proc/self/schedstat")
 TASKS = Path("/proc/stat")
 LATE = 0.05
-"""A lag counts from this share of a budget on. A smaller lag excuses nothing, since the budget has
-room for it."""
+"""The share of a budget from which a lag counts. A smaller lag excuses nothing, since the budget
+has room for it."""
 PRESSED = 0.95
 """The share of the time in which some task waits for a core. From this value on, the machine counts
 as overloaded.
@@ -38,7 +40,7 @@ lab's processes get less than a tenth of the time that they need, although a pro
 sleeps may hardly be late."""
 CROWD = 12
 """The number of tasks per core from which processes that compute get less than a tenth of the time
-that they need, even if this process gets more because it mostly sleeps."""
+that they need. This process may get more, because it mostly sleeps."""
 TICK = 0.005
 """A lag of fewer seconds is not recorded."""
 WINDOW = 2.0
@@ -55,7 +57,8 @@ def waited() -> float | None:
 
 
 def lately() -> float | None:
-    """Return the share of the last 10 s in which some task waited for a core; None: not known."""
+    """Return the share of the last 10 s in which some task waited for a core; None if the kernel
+    does not report it."""
     found = _pressure(r"^some avg10=([\d.]+)")
     return None if found is None else found / 100
 
@@ -87,7 +90,7 @@ class Machine:
     """The measurements that a process made of its machine.  Thread-safe."""
 
     shared: bool = False
-    """The cluster is a lab on the same machine."""
+    """True if the cluster is a lab on the same machine."""
     pressure: Callable[[], float | None] = waited
     demand: Callable[[], tuple[float, float, float]] = demand
     worst: float = 0.0
@@ -99,7 +102,7 @@ class Machine:
     _late: deque[tuple[float, float]] = field(default_factory=deque)
     _waited: deque[tuple[float, float, float, float, float]] = field(default_factory=deque)
     """Samples at least a second apart: the time, the seconds in which some task had waited for a
-    core by then, and :func:`demand`."""
+    core by then, and the values of :func:`demand`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_lateness(self, seconds: float, now: float) -> None:
@@ -134,9 +137,12 @@ class Machine:
         return budget + behind
 
     def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
-        """Return whether the lab shares the machine, and the machine was overloaded all the time.
-        Besides, it must have been late all the time or, if the lab ``computes`` meanwhile,
-        starved."""
+        """Return whether a lab runs on this machine, and the machine was overloaded from ``since``
+        to ``now`` without a break.
+
+        The machine must also have been late all this time or, if the lab ``computes`` meanwhile,
+        the lab's processes must have been starved.
+        """
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False

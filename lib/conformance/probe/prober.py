@@ -43,7 +43,7 @@ ends no attempt."""
 
 
 class LiveAsking:
-    """An Asking by agents in pods."""
+    """An :class:`Asking` whose attempts are made by agents in pods."""
 
     def __init__(self, agents: Agents) -> None:
         self._agents = agents
@@ -192,9 +192,10 @@ class Prober:
         """Run a command word for word in a pod's main container, to its end, within a number of
         seconds.
 
-        In a foreign pod (Calico's own) it runs in the Workload's container. On Windows the command
-        first waits for a free PowerShell start of the node; this time does not count. Its output is
-        evidence in addition to an attempt on the same path, never a verdict. Raise ProbeBroken.
+        In a foreign pod (Calico's own) the command runs in the Workload's container. On Windows it
+        first waits for a free PowerShell start of the node; ``within`` does not include this wait.
+        Its output is evidence in addition to an attempt on the same path, never a verdict. Raise
+        ProbeBroken.
         """
         where = (workload.namespace, workload.pod)
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container

@@ -22,7 +22,7 @@ from conformance.probe.clocks import unix
 PROTOCOL = 2
 MARK = b"@@PROBE@@ "
 PATIENCE = 10
-"""An attempt ends after this many of its give-up times, even if it makes progress."""
+"""An attempt ends after this multiple of its give-up time, even if it makes progress."""
 POWERSHELL = (
     "powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text",
 )  # fmt: skip
@@ -53,11 +53,11 @@ STREAM_AGENTS: dict[OS, Program] = {
 
 
 class Garbled(ProbeBroken):
-    """A line that has the mark but violates the protocol."""
+    """A line that has the protocol's mark but violates the protocol."""
 
 
 def read_line(line: bytes) -> dict[str, Any] | None:
-    """Return a protocol line as a dict; None for other output. Raise Garbled."""
+    """Return a protocol line as a dict; return None for other output. Raise Garbled."""
     at = line.find(MARK)
     if at < 0:
         return None
@@ -228,8 +228,8 @@ def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:
 
 
 def _identity_line(body: bytes) -> dict[str, Any]:
-    """Return the first line of an echo server's answer as an object; an empty one if it is no
-    identity line."""
+    """Return the first line of an echo server's answer as an object; return an empty object if the
+    line is no identity line."""
     if not body.startswith(b"{"):
         return {}
     try:
@@ -240,5 +240,6 @@ def _identity_line(body: bytes) -> dict[str, Any]:
 
 
 def same_pod(workload: Workload, served_by: str) -> bool:
-    """Return whether ``served_by``, the name that the answering pod reported, is this pod's."""
+    """Return whether ``served_by``, the name that the answering pod reported, is the name of this
+    pod."""
     return served_by == f"{workload.namespace}/{workload.pod}"

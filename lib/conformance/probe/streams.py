@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams between pods, watched at both ends through a stream agent in each pod.
 
-The agents belong to the prober: they start inside the exec budget and stay until the run ends. If
-an agent breaks, its streams are lost, which raises ProbeBroken and is never a verdict. A replaced
-pod is EnvironmentBroken.
+The agents belong to the prober: its limits apply to their starts, and they stay until the run ends.
+If an agent breaks, its streams are lost, which raises ProbeBroken and is never a verdict. A
+replaced pod is EnvironmentBroken.
 """
 
 import itertools

@@ -29,8 +29,8 @@ def one_line(name: str) -> str:
 
 BGP = one_line("bgp.ps1")
 CNI_TOKENS = one_line("cni_token.ps1")
-"""The program that prints when tokens end. A token itself is a credential, and stays on the host.
-"""
+"""The program that prints when the tokens in the kubeconfigs of Calico's CNI plugin expire. A token
+itself is a credential, and stays on the host."""
 VERSION = one_line("calico_version.ps1")
 REGISTRY = one_line("registry.ps1")
 CONNECT = one_line("connect.ps1")
@@ -45,14 +45,14 @@ _RESULTS = {
     "NetworkUnreachable": Verdict.UNREACHABLE,
     "AccessDenied": Verdict.PROHIBITED,
 }
-"""Maps the values of System.Net.Sockets.SocketError, and the values that connect.ps1 adds, to
-results."""
+"""The verdict of a connection, by the value of System.Net.Sockets.SocketError, or by a value that
+connect.ps1 adds."""
 _TARGET = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}")
 _EXP = re.compile(rb'"?exp":(\d{9,11})')
 PROVIDER = ("PSPath", "PSParentPath", "PSChildName", "PSDrive", "PSProvider")
 """Fields that Get-ItemProperty adds."""
 SHOWN = ("Release", "Version")
-"""The values of .NET's key that identify its build."""
+"""The values of .NET's registry key that identify its build."""
 _MISSING = "PathNotFound"
 """The beginning of an error's id if a file or key does not exist."""
 
@@ -110,7 +110,8 @@ def bgp_host(text: str, where: str) -> BgpHost:
 
 
 def token_ends(text: str, where: str) -> list[datetime | None]:
-    """Return the end of the token in each kubeconfig; None if the token has no end.
+    """Return the time at which the token in each kubeconfig expires; None if the token never
+    expires.
 
     Raise ProbeBroken, which names ``where``, for an output that is cut off or of another form, and
     for a kubeconfig that exists and cannot be read.
@@ -131,8 +132,8 @@ def calico_program(text: str, where: str) -> tuple[str, str]:
 
 
 def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, Any]:
-    """Return a program's output as an object. ``shown``: the part that a message may show, since
-    the output may hold a secret."""
+    """Return a program's output as an object. ``shown``: the part of the output that a message may
+    show, since the output may hold a secret."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -157,7 +157,11 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """Return the verdict that counts: the earlier or the later."""
+    """Return the verdict that counts after two runs: usually the worse of the two.
+
+    However, NOT_RUN gives way to any other verdict, and an undecided earlier verdict gives way to a
+    later decision.
+    """
     if now is ClaimVerdict.NOT_RUN:
         return before
     if (before in UNDECIDED and now not in UNDECIDED) or (before is ClaimVerdict.NOT_RUN):
@@ -194,6 +198,6 @@ def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
 
 
 def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
-    """Return whether the later run decided, on any nodes, the builds (or the result) that this
-    decision left open."""
+    """Return whether the later run decided, on any nodes, all Windows builds of a decision that was
+    left open. For a decision about no build, return whether the later run decided the result."""
     return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

@@ -48,7 +48,8 @@ class Turned:
 
     claim: str
     where: str
-    """``Windows 20348``, ``part linux->windows``, or empty for the whole claim."""
+    """The place of the change: ``Windows 20348``, ``part linux->windows``, or empty for the whole
+    claim."""
     before: str
     now: str
     turn: Turn
@@ -83,12 +84,13 @@ class Comparison:
     """Claims whose attempts disagree in the newer report but not in the older report."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
-        """Return the unwaived changes in one direction."""
+        """Return the changes of one kind (such as ``worse``) that no waiver accepts."""
         return tuple(turned for turned in self.turned if turned.turn == which and not turned.waiver)
 
     @property
     def waived(self) -> tuple[Turned, ...]:
-        """Return the claims that became worse, but whose waivers accept this in every place."""
+        """Return the claims that became worse, but only in parts and on builds where waivers accept
+        this."""
         return tuple(turned for turned in self.turned if turned.waiver)
 
     @property
@@ -136,8 +138,8 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
 
 
 def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) -> Turned:
-    """Return the change, with a waiver if the claim became worse and waivers accept this in every
-    place."""
+    """Return the change; if the claim became worse, and waivers accept this in every part and on
+    every build, add a waiver."""
     if turned.turn != "worse":
         return turned
     places = {
@@ -339,9 +341,8 @@ def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
 
 
 def _other_versions(old: Report, new: Report) -> Iterator[str]:
-    """Yield components with another version, or with another image under the same tag, if both
-    reports have the component.
-    """
+    """Yield components with another version, or with another image under the same tag. Yield
+    nothing if a report names no components."""
     before, now = (versions(from_plain(Installed, report.installed)) for report in (old, new))
     yield from (
         f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
@@ -405,8 +406,8 @@ def _recoveries(report: Report) -> dict[str, float]:
 
 
 def _spread(*figures: Mapping[str, float]) -> float:
-    """Return the largest distance from the median to the 95th percentile among these figures, in
-    seconds."""
+    """Return the largest distance, in seconds, from the median to the 95th percentile in any of the
+    figures."""
     return max(item["p95"] - item["p50"] for item in figures)
 
 

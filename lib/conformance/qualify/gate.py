@@ -206,8 +206,8 @@ def _excused(
     """Return the parts of a claim ("": the whole) that do not apply to this cluster's nodes of a
     build.
 
-    If no required part of the claim would remain, return only the parts whose failing condition is
-    one that the set names.
+    If no required part of the claim would remain, return only the parts that do not apply because
+    of a condition that the set names.
     """
     if report.facts is None or demand.claim not in claims:
         return set()

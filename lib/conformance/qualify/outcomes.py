@@ -62,7 +62,7 @@ def images(report: Report) -> tuple[RanImage, ...]:
 
 
 def attested(report: Report) -> Mapping[str, str]:
-    """Return claims with a person's attestations from a report."""
+    """Return the attestations of a report, by claim."""
     return {
         str(claim): str(attestation)
         for claim, attestation in (report.plain.get("attested") or {}).items()
@@ -70,8 +70,8 @@ def attested(report: Report) -> Mapping[str, str]:
 
 
 def answered(claims: Sequence[ClaimOutcome], report: Report) -> tuple[ClaimOutcome, ...]:
-    """Return the claims. A person's attestations from a report replace the verdict of claims that
-    no test decided."""
+    """Return the claims with a report's attestations. An attestation replaces the verdict of a
+    claim that no test decided."""
     given = attested(report)
     return tuple(
         replace(

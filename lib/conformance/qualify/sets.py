@@ -31,7 +31,7 @@ class SuitePart:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """A claim of a set."""
+    """A claim that a set requires."""
 
     claim: str
     parts: tuple[str, ...]
@@ -43,8 +43,8 @@ class Demand:
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is
     acceptable."""
     applies: Mapping[str, Conditions] = field(default_factory=dict)
-    """Map each part with conditions to its conditions. A cluster need not show a part that does not
-    apply to it."""
+    """The conditions of each part that has any. A cluster need not show a part that does not apply
+    to it."""
     provisional: frozenset[str] = frozenset()
     """Parts that are not required; a VIOLATED result of such a part still counts."""
 
@@ -80,7 +80,8 @@ class Sets(Mapping[str, GateSet]):
         return len(self.by_name)
 
     def named(self, words: str) -> tuple[GateSet, ...]:
-        """Return the sets that ``core,policy`` names. Raise UsageProblem with the known names."""
+        """Return the sets that a list such as ``core,policy`` names. Raise UsageProblem, with the
+        known names, for an unknown name."""
         names = [part.strip() for part in words.split(",")]
         for word in names:
             if word not in self.by_name:

@@ -43,7 +43,7 @@ class Report:
     suite: Mapping[str, str] = field(default_factory=dict)
     """Version, commit, catalog and sets of the suite that judged."""
     plain: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The stored document."""
+    """The document as it is stored in ``conformance.json``."""
 
     @property
     def evidence(self) -> str:
@@ -149,7 +149,7 @@ def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
 def _facts(plain: Mapping[str, Any]) -> Facts:
     """Return the facts of a report, even if a suite version with fewer or other facts wrote it."""
     known = {item.name for item in fields(Facts)}
-    unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
+    unknown = {"value": None, "source": "not known: the run did not read this fact"}
     reported = {name: value for name, value in plain.items() if name in known}
     since = {
         item.name: unknown

@@ -31,8 +31,8 @@ STATUS = {
     ClaimVerdict.NOT_RUN: Status.UNKNOWN,
     ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
 }
-"""Map verdicts to Allure's status; every other verdict is ``passed``. Claims that were not run are
-``unknown``, so that they do not make Allure's ring green."""
+"""Allure's status for each verdict; for every other verdict the status is ``passed``. Claims that
+were not run are ``unknown``, so that they do not make Allure's ring green."""
 
 
 def retell(report: RunReport, folder: Path) -> None:
@@ -93,7 +93,7 @@ def involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
 def _tell(
     content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport
 ) -> None:
-    """Write the data of a test's last attempt into its result."""
+    """Write the data of a test's last attempt into Allure's result of this attempt."""
     of_test = involved(test, claims)
     message = f"{test.verdict}: {test.reason or title(test, claims)}"
     content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
@@ -121,8 +121,8 @@ def _tell(
 
 
 def _severity(test: TestOutcome, claims: Sequence[Claim]) -> str:
-    """Return Allure's severity: a packet that passes on a path which a policy should close blocks a
-    release."""
+    """Return Allure's severity. A packet that passes on a path which a policy should close is a
+    ``blocker``."""
     if any(decision.opens for result in test.results for decision in result.decisions):
         return "blocker"
     if test.verdict is ClaimVerdict.VIOLATED:
@@ -267,7 +267,8 @@ def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def label_of(content: Mapping[str, Any], name: str) -> str:
-    """Return a result's first label of a name; empty if it has none."""
+    """Return the value of a result's first label with this name; return an empty string if there is
+    none."""
     return next(
         (str(label["value"]) for label in content.get("labels", []) if label["name"] == name), ""
     )

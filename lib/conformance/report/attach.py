@@ -26,7 +26,7 @@ class Attachments:
         self._at_end: dict[str, Callable[[], str]] = {}
 
     def enter(self, test: str) -> None:
-        """Assign further attachments to this test (its node id)."""
+        """Assign further attachments to the test with this node id."""
         self._test = slug(test)
         self._at_end = {}
 
@@ -84,12 +84,13 @@ class Attachments:
 
 
 def left(folder: Path, test: str) -> list[str]:
-    """Return the names of a test's files below the folder of all attachments, in their order."""
+    """Return the names of a test's files below the folder of all attachments, in alphabetical
+    order."""
     return sorted(path.name for path in (folder / slug(test)).glob("*") if path.is_file())
 
 
 def slug(text: str) -> str:
-    """Return a name for files, made from any text."""
+    """Return a file name made from any text."""
     return (
         re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"
     )

@@ -26,7 +26,7 @@ class Cause:
 
     @property
     def verdict(self) -> str:
-        """Return the worst verdict of its claims."""
+        """Return the worst verdict of the cause's claims."""
         return str(self.claims[0]["verdict"])
 
     @property
@@ -75,7 +75,8 @@ class Cause:
 
 
 def of_report(plain: Mapping[str, Any]) -> list[Cause]:
-    """Return the causes of a report: first leaks, then the other causes, the worst first."""
+    """Return the causes of a report, the worst first. Causes that let forbidden traffic pass come
+    before all other causes."""
     tests = {test["test"]: test for test in plain.get("tests") or ()}
     return [
         Cause(

@@ -15,14 +15,14 @@ LAB = (
 
 @dataclass(frozen=True)
 class Row:
-    """A set of claims."""
+    """A row of the table: a set of claims."""
 
     name: str
     required: bool
     answers: Mapping[str, str]
-    """Map each build to the gate's answer for this build."""
+    """The gate's answer for each build."""
     headlines: Mapping[str, str]
-    """Map each build to the gate's answer with the numbers of claims that are obstacles."""
+    """The gate's answer for each build, with the numbers of claims that are obstacles."""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,8 @@ CATEGORIES = [
 
 
 def _run_of_report(run: Path) -> dict[str, Any]:
-    """Return the run of the run's report; empty if there is no report, or if it cannot be read."""
+    """Return the field ``run`` of the run's report; return an empty dict if there is no report, or
+    if the report cannot be read."""
     try:
         return dict(json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"])
     except (OSError, ValueError, KeyError):

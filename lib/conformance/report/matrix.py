@@ -12,7 +12,7 @@ DIRECTIONS = ("linux->linux", "linux->windows", "windows->linux", "windows->wind
 _CELL = re.compile(r"(?P<direction>(?:linux|windows)->(?:linux|windows))(?:\s+(?P<path>.+))?")
 
 Matrix = dict[str, dict[str, ClaimVerdict]]
-"""Map each path to a map from direction to the worst verdict."""
+"""The worst verdict of each path, by direction."""
 
 
 def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:

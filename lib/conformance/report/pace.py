@@ -19,8 +19,7 @@ class Pace:
     """The pace of a run."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Map each planned test to the seconds that it takes, as far as they are known before the run.
-    """
+    """The seconds that each planned test takes, as far as they are known before the run."""
     span: tuple[float, float] = (0.0, 0.0)
     """The shortest and the longest time that all planned tests take, in seconds, by their packaged
     durations."""

@@ -66,7 +66,7 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
 
 
 def home() -> Path:
-    """Return the user's home; ``/`` for a container's user without one."""
+    """Return the user's home; ``/`` for a container's user without a home."""
     try:
         return Path.home()
     except RuntimeError:
@@ -74,8 +74,8 @@ def home() -> Path:
 
 
 def copy(folder: Path, to: Path, words: Sequence[str]) -> None:
-    """Copy the files of a folder that may be passed on into a new folder, scrubbed as by
-    :func:`pack`."""
+    """Copy the files of a folder that users may pass on, scrubbed as by :func:`pack`, into a new
+    folder."""
     for path in _files(folder):
         if (body := _body(path, words)) is not None:
             there = to / path.relative_to(folder)

@@ -30,7 +30,8 @@ class ProbingCost:
 
 
 def cost(records: Iterable[Probing]) -> ProbingCost:
-    """Return the sum of the use by all processes."""
+    """Return the summed cost of probing by all processes, and the highest use of each limit at one
+    moment."""
     given = list(records)
     sums: dict[tuple[str, OS], Counter[str]] = {}
     for node_cost in (entry for each in given for entry in each.costs):

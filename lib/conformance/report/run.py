@@ -31,7 +31,8 @@ class Gate:
     name: str
     build: str
     answer: str
-    """``qualified``, ``would qualify`` (a lab's evidence), ``not qualified`` or ``incomplete``."""
+    """The gate's answer: ``qualified``, ``would qualify`` (a lab's evidence), ``not qualified`` or
+    ``incomplete``."""
     headline: str
     obstacles: tuple[str, ...]
     """The obstacles, one line for each."""
@@ -57,8 +58,8 @@ class Continued:
     started: str
     command: str
     again: Mapping[str, tuple[str, str]]
-    """Map each test to its earlier and its present verdict. The verdicts elsewhere in the report
-    are the valid ones."""
+    """The earlier and the present verdict of each test. The verdicts elsewhere in the report are
+    the valid ones."""
 
 
 SHARD = "part "
@@ -81,7 +82,7 @@ class RunReport:
 
     run_id: str
     started: str
-    """The start, in UTC, RFC 3339."""
+    """The start of the run, in UTC, RFC 3339."""
     seconds: float
     exit_code: int
     command: str
@@ -114,19 +115,18 @@ class RunReport:
     sets: tuple[SetAnswer, ...] = ()
     """The answers for all sets and Windows builds; they do not affect the exit code."""
     waived: Mapping[str, str] = field(default_factory=dict)
-    """Map each claim to the waiver that accepts its verdict."""
+    """The waiver that accepts the verdict of each waived claim."""
     dates: Mapping[str, str] = field(default_factory=dict)
-    """Map a claim to the date of its evidence in the earlier run, if the report includes verdicts
-    of this run."""
+    """The date of each claim's evidence in the earlier run, if the report includes verdicts of this
+    run."""
     attested: Mapping[str, str] = field(default_factory=dict)
-    """Map each claim to the attestation that gives its verdict."""
+    """The attestation that gives the verdict of each attested claim."""
     installed: Installed = field(default_factory=Installed)
     """The cluster and the versions that ran on it."""
     covered: Mapping[str, str] = field(default_factory=dict)
-    """Map each covered node to the reason why it is covered; the run decides nothing about other
-    nodes."""
+    """The reason why each covered node is covered; the run decides nothing about other nodes."""
     attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Map each test to the files that it left, below the run's folder."""
+    """The files that each test left, below the run's folder."""
     unverified: str = ""
     """The reason why the API server's answers may have come from another party; empty: they
     cannot."""

@@ -55,8 +55,8 @@ class ClaimRow:
     provisional: bool
     """True if no gate requires the claim."""
     state: str
-    """``failing``; ``flaky``: attempts of a run, or runs of the same versions, disagree;
-    ``changed``, ``undecided`` or ``holds``."""
+    """The state of the claim: ``failing``, ``flaky``, ``changed``, ``undecided`` or ``holds``. A
+    claim is flaky if attempts of a run, or runs of the same versions, disagree."""
     cells: Sequence[ClaimCell]
 
 

@@ -27,8 +27,8 @@ class Tried:
 
     attempts: int
     by_tries: Mapping[int, int]
-    """Map a number of attempts to the number of paths that needed so many attempts until they
-    stayed as expected."""
+    """The number of paths that needed a number of attempts until they stayed as expected, by this
+    number of attempts."""
     resent: int
     """The number of attempts that were sent again because the connection to the probe had
     broken."""

@@ -51,8 +51,8 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """Map each cause that several claims share to these claims: first leaks, then the other causes,
-    the worst first.
+    """Map each cause that several claims share to these claims, the worst cause first. Causes that
+    let forbidden traffic pass come before all other causes.
 
     The cause of a single claim is left out.
     """

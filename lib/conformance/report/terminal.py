@@ -33,7 +33,8 @@ TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.CONFIRMED: "good",
     ClaimVerdict.NOT_APPLICABLE: "plain",
 }
-"""Verdicts in the order of the report; NOT_APPLICABLE occurs only for parts of a claim."""
+"""The tone of each verdict, in the order of the report; NOT_APPLICABLE occurs only for parts of a
+claim."""
 EXIT_MEANINGS = {
     0: "nothing violated",
     1: "a claim is VIOLATED",
@@ -211,7 +212,7 @@ def meaning(plain: Mapping[str, Any]) -> str:
 
 
 def _causes(plain: Mapping[str, Any], verdict: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the causes whose worst claim has a verdict, each with its claims."""
+    """Return the causes whose worst claim has this verdict, each with its claims."""
     causes = summed_up.all_causes(plain)
     return {text: claims for text, claims in causes if claims[0]["verdict"] == verdict}
 
@@ -279,7 +280,8 @@ def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
 def _together(
     claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict
 ) -> list[list[Mapping[str, Any]]]:
-    """Return claims that were not run, grouped by their reason; all other claims alone."""
+    """Return groups of claims: claims that were not run for the same reason form a group, and every
+    other claim is a group by itself."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for claim in claims:
         alone = verdict is not ClaimVerdict.NOT_RUN or claim["decided_parts"]

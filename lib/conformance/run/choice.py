@@ -19,7 +19,7 @@ class Choice:
     why: str
     """The origin of the choice, for the header: an option, or the default."""
     kubeconfig: Path | None = None
-    """The kubeconfig; None with ``kubeconfig``: the files that KUBECONFIG names."""
+    """The kubeconfig. If ``how`` is ``kubeconfig`` and this is None, KUBECONFIG names the files."""
     context: str | None = None
     profile: str | None = None
     """The kind of lab; None: the default kind."""

@@ -36,8 +36,7 @@ OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """Matches the part of a lab's ready line that names a host outside its cluster. This host answers
 ping and HTTP."""
 LOOK_EVERY = 2.0
-"""The interval, in seconds, between two checks whether an API server that did not answer answers
-again."""
+"""The interval, in seconds, between two checks whether a silent API server answers again."""
 EMULATED = "hybridlab.emulated"
 """The label that marks an emulated node (docs/lab.md). By this label a lab is recognised if the run
 reaches it through a kubeconfig."""
@@ -55,7 +54,7 @@ class Clusters:
         """The signature of the process that opened the run and takes its lock; workers only check
         the lock."""
         self._recovered = False
-        """A change was undone before the run began, so the facts have changed."""
+        """True if a change was undone before the run began, so that the facts have changed."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         self._run = run

@@ -38,7 +38,7 @@ class RunDirectory:
         """Empty files to flock: for each node, a file for each exec that may start at the same
         time."""
         self.plans = self.shared / "plans"
-        """The plan of each worker, which is the same for all."""
+        """The plan of each worker, which is the same for all workers."""
         self.probing = self.shared / "probing"
         """The execs and slots that each process has used."""
         self.images = self.shared / "images"
@@ -46,7 +46,7 @@ class RunDirectory:
         self.late = self.shared / "late"
         """The delays of the suite's own machine (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
-        """A line for each turn of a test that is over: when the test had its turn (``.jsonl``)."""
+        """For each turn of a test that is over, a line with the times of this turn (``.jsonl``)."""
         self.watches = self.shared / "watches"
         """An empty file for each denial that some process watches."""
         self.unrestored = self.shared / "unrestored"
@@ -114,7 +114,7 @@ class RunDirectory:
                 latest.symlink_to(self._before)
 
     def hold(self) -> None:
-        """Register this process as one of the run's, until it ends."""
+        """Register this process as a process of the run, until it ends."""
         self._held = self.alive.open("a+")
         fcntl.flock(self._held, fcntl.LOCK_SH)
 

@@ -23,12 +23,12 @@ class Interruption:
 
     def __init__(self) -> None:
         self.run: Run | None = None
-        """The run, once there is one."""
+        """The run; None before a run exists."""
         self._before: dict[int, Any] = {}
         self._by_signal = self._worker = False
         self.only_reports_are_left = False
-        """The run has removed its objects. A first signal then lets it write its reports, which
-        takes seconds."""
+        """True once the run has removed its objects. A first signal then lets it write its reports,
+        which takes seconds."""
         self.exit_code: int | None = None
         """The session's exit code, once it has ended."""
 

@@ -142,7 +142,8 @@ class Alive:
         return [f"[{time.time() - began:.0f} s] {test} is running" for test, (began, _) in running]
 
     def _name_silent(self, now: float) -> None:
-        """Print the name of each test without news for too long, and again after the same time."""
+        """Print the name of each test without news for too long, and repeat the name at the same
+        interval."""
         for test, (began, received) in list(self._tests.items()):
             if now - received >= self._silent:
                 since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"

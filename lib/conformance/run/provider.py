@@ -39,13 +39,13 @@ class Inspection:
     reasons: tuple[str, ...] = ()
     """All reasons why a run is impossible here; empty: it is possible."""
     no_lock: str = ""
-    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: the lock can be
+    """Why the run lock cannot be taken here, so that no exclusive test runs; empty: the lock can be
     taken."""
     not_opted_in: str = ""
     """Why the run may change nothing that the whole cluster shares; empty: the run may change it.
     """
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map a Windows node to its pods of other owners' DaemonSets. A new HNS network would cut these
+    """The pods of other owners' DaemonSets on each Windows node. A new HNS network would cut these
     pods off; only runs that may make such a network read them."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the user lacks, keyed by the purpose that needs them
@@ -54,8 +54,8 @@ class Inspection:
     """The number of workers for which the cluster's owner has prepared namespaces; only with
     ``--namespaces-prefix``."""
     room: dict[str, Room] = field(default_factory=dict)
-    """Map Windows nodes to their remaining room for pods; nodes whose room is not known are left
-    out."""
+    """The remaining room for pods on each Windows node; nodes whose room is not known are left out.
+    """
     policies: Beforehand = field(default_factory=Beforehand)
     token_ends: float | None = None
     """The Unix time at which the user's token ends, if nothing renews it; None: not known, or
@@ -98,7 +98,7 @@ class Provider(Protocol):
         """Return this process' connection to the cluster, for fixtures."""
 
     def enter(self, test: str) -> None:
-        """Attribute later requests to the cluster to this test (its node id)."""
+        """Attribute later requests to the cluster to the test with this node id."""
 
     def lock(
         self,
@@ -108,7 +108,7 @@ class Provider(Protocol):
         tell: Callable[[str], None],
         progress: Callable[[str], None],
     ) -> Lock:
-        """Return the run's lock for this process; not yet taken."""
+        """Return the run's lock for this process. The lock is not taken yet."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
         """Return one line for each change of dead runs that is not restored, and a line of advice.

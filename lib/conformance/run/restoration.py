@@ -27,11 +27,12 @@ class Restoration:
         )
         """The marks of exclusive turns; None in a run that touches nothing."""
         self.not_put_back = ""
-        """Why the observations of a test would show nothing, in one line: it is not known whether
-        the changes of an earlier test, or of its own earlier attempt, were restored."""
+        """Why the observations of a test would show nothing, in one line. The reason is that nobody
+        knows whether the changes of an earlier test, or of the test's own earlier attempt, were
+        restored."""
 
         self.everywhere = False
-        """The problem of :attr:`not_put_back` also affects tests on other nodes."""
+        """True if the problem of :attr:`not_put_back` also affects tests on other nodes."""
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:

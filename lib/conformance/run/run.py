@@ -58,7 +58,7 @@ class Run:
     alive: Alive = field(default_factory=Alive)
     """For the controller: prints lines regularly, so that a long silence never worries the user."""
     interrupted: bool = False
-    """The user, or a CI system, asked this process to end."""
+    """True if the user, or a CI system, asked this process to end."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
@@ -218,12 +218,12 @@ class Run:
 
     @property
     def over(self) -> str:
-        """Return one line once the time limit for beginning tests has passed; empty before it, or
-        without a limit."""
+        """Return one line once the time limit for beginning tests has passed. Return an empty
+        string before this time, or if there is no limit."""
         minutes = self.settings.max_minutes
         if minutes is None or time.monotonic() - self.began < minutes * 60:
             return ""
-        return f"--max-minutes {minutes:g} had passed before it"
+        return f"--max-minutes {minutes:g} had passed before this test began"
 
     @property
     def lost(self) -> str:
@@ -267,7 +267,7 @@ class Run:
             ]
 
     def progress(self) -> Progress:
-        """Return the printer of waits."""
+        """Return the printer of progress lines about waits."""
         return Progress(
             self.settings.timings.run.progress_every, self.uncaptured, self.alive.note_output
         )
@@ -303,8 +303,8 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
 
 
 def with_external_target(connection: Connection | None, settings: Settings) -> Settings:
-    """Return the settings. If no option names an external target, the settings get the cluster's
-    own."""
+    """Return the settings. If no option names an external target, the settings get the target that
+    the cluster announces."""
     if settings.external_target or not connection or not connection.external_target:
         return settings
     return replace(settings, external_target=external_target(connection.external_target))
@@ -345,7 +345,7 @@ def check_own_node(name: str, own: OwnPod | None) -> None:
 
 def check_selector(selector: str, facts: Facts) -> None:
     """Raise UsageProblem if no node has the labels that ``--node-selector`` names. An empty
-    selector names none."""
+    selector is allowed."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
         alike = sorted(

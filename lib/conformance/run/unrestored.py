@@ -33,7 +33,7 @@ class ExclusiveMark:
     """Why the cluster may not be as before, in one line; empty while the test runs, and after its
     worker has died."""
     everywhere: bool = False
-    """The problem affects the whole cluster, although the test had nodes to itself."""
+    """True if the problem affects the whole cluster, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
         """Return whether this mark forbids a turn. It forbids every turn except turns on other

@@ -61,7 +61,7 @@ class Estimate:
     """The packaged durations for one worker, in seconds: the sum for tests that run at the same
     time as others, and the sum for all other tests."""
     lab: bool
-    """The cluster is a lab with its own timings."""
+    """True if the cluster is a lab with its own timings."""
     workers: int
     """The number of workers that ``-n auto`` chooses."""
     pods: dict[str, int]
@@ -138,8 +138,8 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
-    """Return a line if a token ends before the end of a run of up to ``most`` minutes. Empty: it
-    does not, or its end is not known."""
+    """Return a line if a token ends before the end of a run of up to ``most`` minutes. Return an
+    empty string if the token lasts longer, or if its end is not known."""
     if ends is None or ends >= now + most * 60:
         return ""
     return (

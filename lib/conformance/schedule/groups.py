@@ -23,8 +23,8 @@ class Group:
     """Claims that cannot be decided for the same reason."""
 
     elsewhere: bool
-    """The claims do not apply to this cluster. Otherwise the cluster, or the run, lacks something.
-    """
+    """True if the claims do not apply to this cluster; False if the cluster, or the run, lacks
+    something."""
     reason: str
     remedy: str
     claims: tuple[str, ...]

@@ -9,8 +9,8 @@ from conformance.model.counted import counted
 from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
-"""The load average per core from which on few workers are enough, since more workers would only
-wait for each other."""
+"""From this load average per core on, few workers are enough, since more workers would only wait
+for each other."""
 
 
 def busy(

@@ -19,8 +19,8 @@ from typing import Any
 from conformance.model.counted import counted
 
 WORLDS = ("policy/test_worlds.py::", "policy/test_stories.py::")
-"""Tests of worlds and stories of policies. They run last among the tests that run at the same time
-as others, since they are long."""
+"""Tests of worlds (sets of policies) and of stories (worlds with events). They run last among the
+tests that run at the same time as others, since they are long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +28,15 @@ class Order:
     """The packaged figures."""
 
     places: Mapping[str, int]
-    """Maps each test, or function, to its position."""
+    """The position of each test, or function."""
     quick: frozenset[str]
     """The tests of ``--quick``."""
     tests: Mapping[str, int]
-    """Maps a claim to its number of tests in the suite."""
+    """The number of tests that the suite has for each claim."""
     lab: Mapping[str, float] = field(default_factory=dict)
-    """Maps each test, or function, to its duration in seconds of one worker on a lab."""
+    """The duration of each test, or function, in seconds of one worker on a lab."""
     real: Mapping[str, float] = field(default_factory=dict)
-    """Maps each test, or function, to its duration in seconds of one worker on a lab with a real
+    """The duration of each test, or function, in seconds of one worker on a lab with a real
     cluster's timings."""
 
     def seconds(self, test: str, *, lab: bool) -> float:

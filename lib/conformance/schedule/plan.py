@@ -28,7 +28,7 @@ BEYOND_NAMESPACES = {
     "cluster's owner",
     "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
-"""Maps resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
+"""The resources that a run with ``--namespaces-prefix`` cannot use, each with the reason."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """The kinds of isolation of tests that make changes outside the run's own namespaces."""
 
@@ -41,16 +41,18 @@ class PlannedTest:
     """The node id."""
     parts: tuple[ClaimPart, ...]
     needs: Needs
-    """The test's own needs and those of its claims."""
+    """The needs of the test and of its claims."""
     uses: tuple[str, ...] = ()
     """Needs of the test that require rights (``conformance.facts.rights.NEEDS``), read from its
     fixtures and claims."""
     otherwise: bool = False
-    """If Calico policies cannot be written, the test applies the same policy in Kubernetes' API."""
+    """True if the test applies the same policy in Kubernetes' API when Calico policies cannot be
+    written."""
     last: bool = False
-    """The test's verdict comes from the standing watch, so the test runs after all other tests."""
+    """True if the test's verdict comes from the standing watch. The test then runs after all other
+    tests."""
     one_node: bool = False
-    """If the test has a node to itself, one node of any build is enough."""
+    """True if one node of any build is enough for a test that has a node to itself."""
     exclusivity: Exclusivity = SHARED
     """Exclusive resources of the test."""
 

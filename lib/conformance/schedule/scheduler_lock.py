@@ -43,8 +43,8 @@ class Exclusivity:
     """The node that the test has to itself. If the test has the cluster to itself, this is the node
     for changes of a single node."""
     also: tuple[str, ...] = ()
-    """Further nodes that the test has to itself, one of each other build. The test uses its nodes
-    one after the other."""
+    """Further nodes that the test has to itself, one for each other Windows build. The test uses
+    its nodes one after the other."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class ReadWriteGate:
         self._nodes = sorted(nodes)
         self._patience = patience
         self._before: dict[str, int] = {}
-        """Maps each kind to the descriptor of a lock. This process holds the lock, shared with
+        """The descriptor of a lock for each kind of turn. This process holds the lock, shared with
         other processes, as long as it has tests of earlier kinds left."""
 
     def arrive(self) -> None:

@@ -86,7 +86,7 @@ class Workers:
     in the second namespace, a new pod, the two replicas of the web server, and two seats and a
     bystander (pods for worlds of policies)."""
     memory: int = 9 * 256
-    """The memory that those pods request on each covered Windows node, in MiB."""
+    """The memory that a worker's pods request on each covered Windows node, in MiB."""
     agents_per_node: int = 4
     """The number of a worker's agents on each covered node: in three pods, and in a new pod on
     Windows or on the node itself on Linux."""
@@ -98,9 +98,8 @@ class Workers:
     """The maximum number of live agents of all workers: each agent holds an exec stream through API
     server and kubelet."""
     lab_files: int = 700
-    """The number of open files of a lab process (of the run's own lab), without those that each
-    worker adds.
-    """
+    """The number of open files of a process of the run's own lab, without the files that each
+    worker adds."""
     files: int = 450
     """The number of open files that each worker adds to a process of the run's own lab: the process
     had 1,148 open files with one worker, 3,162 with six."""
@@ -233,8 +232,8 @@ class Settings:
     a pod specifies another time). The run names changes and objects that are left; the next run
     restores and removes them."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Map each need of tests to the rights for it that the run's user lacks; tests with such a need
-    do not run."""
+    """The rights that the run's user lacks, for each need of tests; tests with such a need do not
+    run."""
     token_ends: float | None = None
     """The Unix time at which the user's credentials end, if nothing renews them; None: not known,
     or never."""

@@ -27,7 +27,7 @@ Plain = Mapping[str, Any]
 
 @functools.cache
 def assumptions() -> Mapping[str, Plain]:
-    """Return the judge's assumptions by id."""
+    """Return the suite's assumptions about nodes, by id."""
     text = resources.files(__package__).joinpath("assumptions.yaml").read_text(encoding="utf-8")
     found: Mapping[str, Plain] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return found

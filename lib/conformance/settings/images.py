@@ -59,7 +59,7 @@ class ImageChoice:
     tag: str = ""
     """The tag that replaces the published tag."""
     digest: str = ""
-    """``sha256:`` and 64 hexadecimal digits."""
+    """The digest: ``sha256:`` and 64 hexadecimal digits."""
     pull_secret: str = ""
     """The secret of namespace ``default`` with which the kubelets pull the image."""
 
@@ -72,7 +72,8 @@ class Images:
     """Registries that replace other registries (air gap); the entry with the longest matching
     upstream counts."""
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
-    """Map a published image with its tag, as ``--list-images`` prints it, to its replacement."""
+    """The replacement of each published image; the key is the image with its tag, as
+    ``--list-images`` prints it."""
     pull_secrets: tuple[str, ...] = ()
     """Names of secrets of namespace ``default`` with which the kubelets pull all images."""
 
@@ -89,10 +90,10 @@ class PodLimits:
     """Limits of every container of the suite, for clusters that refuse pods without limits."""
 
     cpu: str
-    """``2`` or ``1500m``. Windows throttles a container at this limit, and PowerShell's start takes
-    a core for seconds."""
+    """The CPU limit: ``2`` or ``1500m``. Windows throttles a container at this limit, and
+    PowerShell's start takes a core for seconds."""
     memory: str
-    """``1Gi``."""
+    """The memory limit: ``1Gi``."""
 
     @classmethod
     def parse(cls, text: str) -> PodLimits:

@@ -175,7 +175,7 @@ class RunTimings:
     """Seconds for which requests are repeated: reads that fail in transport or with 5xx, and all
     requests answered with 429."""
     watch: float
-    """The maximum duration, in seconds, of a watch before objects are listed again: gateways drop
+    """The maximum duration, in seconds, of a watch before objects are listed again. Gateways drop
     idle connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after
     4 min: Azure/AKS#1755)."""
     unschedulable: float
@@ -197,9 +197,9 @@ class RunTimings:
     changes (``put_back_away``)."""
     put_back: float
     """Seconds for which tests wait until the changes of a dead worker are restored. The worst case
-    is the delivery of a VNI and, on a Windows node, a drain, a restart of Felix and a new pod: the
-    sum of ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready``, and some time for a
-    second node."""
+    is the delivery of a VNI and, on a Windows node, a drain, a restart of Felix and a new pod. The
+    value is the sum of ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready``, and some
+    time for a second node."""
     put_back_away: float
     """Seconds for which the run's end tries to restore changes while the API server does not
     answer. It is longer than the restart of a control plane, gateway or VPN, and short enough for a
@@ -228,8 +228,8 @@ class RunTimings:
     Windows lanes take up to 3 h)."""
     named_dead: float
     """Seconds for which the run lock of a run that the user names as dead (``--restore --run ID``)
-    must stay without renewal: one and a half times ``lock_stale``, in which a living run renews its
-    lock six times."""
+    must stay without renewal. It is one and a half times ``lock_stale``; in this time a living run
+    renews its lock six times."""
     evidence: float
     """Seconds to read all hosts and logs of failing paths after a failure. A PowerShell start takes
     2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
@@ -267,7 +267,7 @@ class RunTimings:
     (``image_pull``) and become ready."""
     exclusive_limit: float
     """The limit, in seconds, for the set-up and body of a test that has nodes or the cluster to
-    itself: each of four Windows nodes may be drained, restarted and get pods again, in addition to
+    itself. Each of four Windows nodes may be drained, restarted and get pods again, in addition to
     ``vni_delivery``. The restoring afterwards is not interrupted."""
     workers_per_windows_node: int
     """workers. The maximum number that ``-n auto`` starts per Windows node; 2 until a real node is

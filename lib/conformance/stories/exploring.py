@@ -49,11 +49,11 @@ class Exploring:
     _repeated: int = 0
     _because: str = field(default="")
     _known: dict[str, Nonconformance | None] = field(default_factory=dict)
-    """Map the text of each story's file to the story's result, since hypothesis tries some stories
+    """The result of each story, by the text of the story's file: hypothesis tries some stories
     again."""
 
     def holds(self, *, because: str) -> None:
-        """Expect every random story to be as the oracle says.
+        """Expect the cluster to behave as the oracle says in every random story.
 
         Raise the failure of the shortest story with a difference. The report has the story's file,
         and how often the difference occurred again.

@@ -43,7 +43,7 @@ class StoryFile:
 
     @property
     def labels_namespaces(self) -> bool:
-        """Return whether its namespaces get other labels."""
+        """Return whether the story changes labels of namespaces."""
         return any(
             space in scene.world.relabelled
             for scene in self.story.scenes()

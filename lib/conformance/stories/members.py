@@ -44,11 +44,11 @@ class Members:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels of members that the story changed, in the form of world files."""
     last: bool = False
-    """The members end slowly in the story, so they have a hook that delays their end."""
+    """True if the members end slowly in the story; they then have a hook that delays their end."""
     fail: bool = False
-    """The members fail in the story, so their containers are never started again."""
+    """True if the members fail in the story; their containers are then never started again."""
     _words: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Map the name of each member to the words that it reads."""
+    """The words that each member reads, by the member's name."""
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _generation: int = 0
 

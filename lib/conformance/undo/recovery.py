@@ -37,7 +37,7 @@ class Recovered:
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """One line for each other leftover."""
+    """One line for each leftover that is not a change."""
     left: list[str] = field(default_factory=list)
     """The leftovers that remain on the cluster or need manual work, with instructions."""
     unreadable: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Recovery:
                 lines += leftover.doubts
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
-                    f"not known: nothing of it is touched before {self.timings.run.abandoned / 3600:g} h; remove it by  "
+                    f"not known: nothing of it is touched until the run is {self.timings.run.abandoned / 3600:g} h old; remove it by "
                     f"{removed_by_hand(leftover.run)}"
                 )
         return dead, lines

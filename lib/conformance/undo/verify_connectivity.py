@@ -37,7 +37,8 @@ class Disrupted:
     nodes: Sequence[str] = ()
     """Nodes that were drained, or whose network or Felix was touched."""
     revive: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Maps nodes whose HNS network may be new to a function that restarts their kube-proxy."""
+    """A function for each node whose HNS network may be new; it restarts kube-proxy on this node.
+    """
 
 
 NOTHING_DISRUPTED = Disrupted()

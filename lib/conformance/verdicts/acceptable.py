@@ -20,7 +20,8 @@ ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
     ),
     ClaimKind.RECOMMENDATION: frozenset({ClaimVerdict.CONFIRMED, ClaimVerdict.ADVISED}),
 }
-"""NOT_APPLICABLE is also acceptable, but only if a gate's set names the condition."""
+"""The acceptable verdicts of each kind of claim. NOT_APPLICABLE is also acceptable, but only if a
+gate's set names the condition."""
 
 UNDECIDED = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 """Verdicts that decide nothing about the cluster; a claim with such a verdict, or a claim that was
@@ -50,8 +51,8 @@ class BuildVerdict:
     verdict: ClaimVerdict
     reason: str
     places: tuple[str, ...]
-    """The build. An empty name: the verdict is about no build, so no waiver for a build accepts it.
-    """
+    """The names of the builds for which the verdict counts. An empty name means that the verdict is
+    about no build, so no waiver for a build accepts it."""
 
 
 def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
@@ -87,7 +88,8 @@ def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[Bui
 
 
 def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None) -> Turn:
-    """Return how a claim's verdict changed. ``before`` and ``now``: None if it was not selected.
+    """Return how a claim's verdict changed. ``before`` and ``now``: None if the claim was not
+    selected.
 
     A claim becomes worse if its verdict is not acceptable now (VIOLATED, UNMET), and was acceptable
     or undecided before. A claim that was decided before and is undecided now is listed separately,

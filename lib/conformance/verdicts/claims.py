@@ -33,7 +33,7 @@ from conformance.verdicts.acceptable import UNDECIDED, about_the_cluster
 from conformance.verdicts.decisions import by_build, over_builds
 
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-"""The words that reports use for each half of a confirmed decision."""
+"""The words that reports use for each kind of observation behind a confirmed decision."""
 NO_TEST = "there is no test for it yet"
 BY_HAND = "no program can decide it"
 NOT_OBSERVABLE = NotObservable.BEGINS
@@ -51,30 +51,30 @@ class TestOutcome:
     remedy: str = ""
     results: tuple[ClaimResult, ...] = ()
     started: str = ""
-    """UTC, RFC 3339; empty: not known."""
+    """The start of the test, UTC, RFC 3339; empty: not known."""
     seconds: float = 0.0
     waited: float = 0.0
     """Seconds that the test waited for its turn; this is not part of its duration."""
     exclusive: str = ""
-    """Its exclusive resource: ``node NAME`` or ``cluster``; empty: none."""
+    """The resource that the test had to itself: ``node NAME`` or ``cluster``; empty: none."""
     attempts: tuple[str, ...] = ()
-    """Verdicts of its attempts, oldest first, if there were more than one."""
+    """Verdicts of the test's attempts, oldest first, if there was more than one attempt."""
     worker: str = ""
     touched: tuple[str, ...] = ()
-    """Operating systems of the pods that it used."""
+    """Operating systems of the pods that the test used."""
     needs_windows: bool = False
     ran: bool = True
-    """False: the test was planned, but nothing was reported about it."""
+    """False if the test was planned, but nothing was reported about it."""
     figures: Figures = field(default_factory=Figures)
     explanation: Explanation | None = None
-    """The explanation of its failure, if an expectation about an attempt failed."""
+    """The explanation of the test's failure, if an expectation about an attempt failed."""
     cause: str = ""
-    """The cause of its failure, in words shared with other failures of the same cause; empty: not
-    known."""
+    """The cause of the test's failure, in words shared with other failures of the same cause;
+    empty: not known."""
 
     @property
     def flaky(self) -> bool:
-        """Return whether its attempts disagree."""
+        """Return whether the test's attempts disagree."""
         return len(set(self.attempts)) > 1
 
 
@@ -88,11 +88,11 @@ class ClaimOutcome:
     reason: str
     remedy: str = ""
     decided: tuple[str, ...] = ()
-    """Parts with a verdict; empty unless other parts have none."""
+    """Parts with a verdict; empty unless other parts have no verdict."""
     missing: tuple[str, ...] = ()
     """Parts without a verdict."""
     builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
-    """Map a Windows build to the verdict on it, in order of the names; empty: nothing was decided
+    """The verdict on each Windows build, in order of the builds' names; empty: nothing was decided
     on any build."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
@@ -101,9 +101,9 @@ class ClaimOutcome:
     """The claim's applicability to the cluster; None: no cluster is known, or the claim was read
     from a stored report."""
     seconds: float = 0.0
-    """The duration, in seconds, of all its tests."""
+    """The duration, in seconds, of all tests of the claim."""
     flaky: bool = False
-    """The attempts of at least one of its tests disagree."""
+    """True if the attempts of at least one test of the claim disagree."""
     share: str = ""
     """How much of the claim a quick run decides, ``in 2 of 14 parts``; empty: all of it, or the run
     was not quick."""
@@ -269,8 +269,8 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
 
 def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
-    """Return why the half of a claim that changes something decided nothing; empty: it decided
-    something, or the claim has no such half."""
+    """Return why no test decided a claim's active half, which changes something. Return an empty
+    string if a test decided it, or if the claim has no such half."""
     decided = [result for result in results if about_the_cluster(result.verdict)]
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""

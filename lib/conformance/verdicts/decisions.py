@@ -23,8 +23,8 @@ since a pair may have an expected path as well as a limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Return one decision for each pair of nodes, with the verdict that counts most and the halves
-    of all decisions about the pair."""
+    """Return one decision for each pair of nodes, with the verdict that counts most and the kinds
+    of observations behind all decisions about the pair."""
     found: dict[tuple[str, str], Decision] = {}
     for item in decisions:
         key = item.source, item.target

@@ -149,10 +149,8 @@ def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
 def _unreached(
     claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
 ) -> list[Decision]:
-    """Return a NOT_RUN decision for each build that the part must cover and did not cover.
-
-    Empty if no decision is about a build.
-    """
+    """Return a NOT_RUN decision for each build that the part must cover and did not cover; return
+    no decisions if no decision is about a build."""
     reached = {build for decision in decisions for build in decision.about}
     if not reached:
         return []

@@ -31,9 +31,9 @@ class ClaimPart:
     """The operating system of the nodes that a node-exclusive part has to itself; None: the catalog
     decides."""
     applies: Conditions = ALL
-    """The clusters to which the part applies, among those of the claim."""
+    """The clusters to which the part applies, among the clusters to which the claim applies."""
     provisional: bool = False
-    """The part is new, so gates do not require it."""
+    """True if the part is new, so that gates do not require it."""
 
     @property
     def about_windows(self) -> bool:
@@ -46,18 +46,18 @@ class Prospect:
     """The prospect of a test on this cluster: it runs, or the reason why it does not run."""
 
     verdict: ClaimVerdict | None = None
-    """None: the test runs; else NOT_APPLICABLE or NOT_RUN."""
+    """NOT_APPLICABLE or NOT_RUN if the test does not run; None if it runs."""
     reason: str = ""
     remedy: str = ""
     inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
-    """Map a part that does not apply to this cluster to the reason; the test decides its other
+    """The reason for each part that does not apply to this cluster; the test decides its other
     parts."""
     undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
-    """Map a part to the reason why it is unknown whether it applies to this cluster."""
+    """The reason for each part of which it is unknown whether the part applies to this cluster."""
     assumed: tuple[str, ...] = ()
     look: bool = False
-    """The test runs if its set-up, which reads the Windows nodes, can find out the missing facts.
-    """
+    """True if the test's set-up must first read missing facts on the Windows nodes. The test runs
+    if the set-up finds them out."""
 
     @property
     def elsewhere(self) -> bool:

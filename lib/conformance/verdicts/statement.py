@@ -22,29 +22,29 @@ class Statement:
     """The findings of a test so far."""
 
     raised: Finding | None = None
-    """The finding from its exception; None: nothing was raised, so the decisions of its
-    expectations count (:mod:`conformance.verdicts.judged`)."""
+    """The finding from the test's exception. None: nothing was raised, so the decisions of the
+    test's expectations count (:mod:`conformance.verdicts.judged`)."""
     in_body: bool = False
-    """The test's body raised the exception."""
+    """True if the test's body raised the exception."""
     special: dict[str, Finding] = field(default_factory=dict)
-    """Map a claim (empty: all claims of the test) to LIFTED, NOT_OBSERVED or ADVISED, with the
-    reason."""
+    """LIFTED, NOT_OBSERVED or ADVISED, with the reason, for each claim. An empty key stands for all
+    claims of the test."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     figures: Callable[[], Figures] = Figures
-    """Returns how many attempts paths needed, and how long changes of policy took to have an
-    effect."""
+    """A function that returns how many attempts paths needed, and how long changes of policy took
+    to have an effect."""
     decisions: list[Decision] = field(default_factory=list)
-    """Decisions of its expectations, path by path."""
+    """Decisions of the test's expectations, path by path."""
     calling: bool = False
-    """The test's body is running."""
+    """True while the test's body is running."""
 
     explanation: Explanation | None = None
     """The explanation of the failure that counts."""
     cause: str = ""
     """The cause of the failure, see :attr:`Explanation.cause`."""
     results: tuple[ClaimResult, ...] | None = None
-    """The results for each of its claims; None: not known yet, or out of date."""
+    """The results for each claim of the test; None: not known yet, or out of date."""
 
     def say(self, found: Finding) -> None:
         """Record a raised exception. A later exception never hides a violation, and a skip never

@@ -16,7 +16,7 @@ from conformance.timing import until
 NAP = 0.1
 """The pause, in seconds, between two checks whether the watch has ended."""
 NOTED = 5
-"""The number of gaps that have a note of their own."""
+"""The maximum number of gaps that get a separate note."""
 AFTER = 5.0
 """Seconds for which the changes of a turn may still have an effect after its end."""
 ENDS = "watch-ends"

@@ -2,14 +2,14 @@
 """The standing watch of a run: it probes paths from the run's beginning to its end, in a process of
 its own.
 
-Each covered node has two small pods that no test touches, each behind a Service of its own: a
-watched pod, which policies of both APIs select, and a free pod in another namespace. Kubernetes'
-policy lets only watched pods connect to watched pods; Calico's policy lets watched pods connect
-only to watched pods. Denied paths are tried with TCP and with UDP; each TCP attempt is long enough
-for its SYN to be repeated. The nodes form a ring, and each node is probed from the next node. While
-the watch observes a denial on a node, no test has to observe it for longer than its own decision
-needs (:mod:`conformance.expect.watches`). The free pods also query the cluster's DNS and a Service;
-gaps in their answers are recorded.
+Each covered node has two small pods that no test touches, each behind a Service of its own.
+Policies of both APIs select one of them, the watched pod. The other, the free pod, is in another
+namespace. Kubernetes' policy lets only watched pods connect to watched pods; Calico's policy lets
+watched pods connect only to watched pods. Denied paths are tried with TCP and with UDP; each TCP
+attempt is long enough for its SYN to be repeated. The nodes form a ring, and each node is probed
+from the next node. While the watch observes a denial on a node, no test has to observe it for
+longer than its own decision needs (:mod:`conformance.expect.watches`). The free pods also query the
+cluster's DNS and a Service; gaps in their answers are recorded.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ LOOK = 5.0
 """The pause, in seconds, between two checks whether the pods are still the same, and after an
 attempt that broke."""
 SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
-"""Map a denied direction to the end that enforces its policy."""
+"""The end that enforces the policy of each denied direction."""
 
 Pair = tuple[Workload, Workload]
 """The watched and the free pod of a node."""
@@ -202,8 +202,8 @@ class Watch:
         return [(pod, free[pod.node]) for pod in watched if pod.node in free]
 
     def _running(self, group: Callable[[OS], Iterable[Workload]]) -> list[Workload]:
-        """Return the pods of a group that exist. ``keep`` has received the reasons for missing
-        pods."""
+        """Return the pods of a group that exist. The function ``keep`` (see :meth:`_look`) has
+        already received the reasons for missing pods."""
         found: list[Workload] = []
         for os in self._systems:
             with contextlib.suppress(SuiteError):

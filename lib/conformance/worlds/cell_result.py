@@ -24,14 +24,14 @@ class CellResult:
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The result of its path when the path was probed again from rest, if the first result was a
-    difference."""
+    """The result of the cell's path when the path was probed again from rest, if the first result
+    was a difference."""
     peers: Sequence["CellResult"] = field(default=(), repr=False)
     """The cells that were probed together with this cell."""
 
     @property
     def want(self) -> bool:
-        """Return whether its path should be open."""
+        """Return whether the cell's path should be open."""
         return self.outcome.path.want
 
     @property
@@ -42,7 +42,7 @@ class CellResult:
 
     @property
     def is_late(self) -> bool:
-        """Return whether its first attempt did not show the expected result."""
+        """Return whether the cell's first attempt did not show the expected result."""
         return not self.row or self.row[0] is not self.outcome.path.tries[0]
 
     @property

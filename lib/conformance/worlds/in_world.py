@@ -5,8 +5,8 @@ result.
 
 Each world begins and ends at rest: every pair is open before it and after it. Agreement with the
 expectation counts only after a barrier. The barrier is reached when the change has taken effect
-wherever it should, closed paths are decided, and a time has passed: twice the longest time that a
-policy has taken here to close a path.
+wherever it should, closed paths are decided, and some time has passed. This time is twice the
+longest time that a policy has taken here to close a path.
 
 Worlds may close all paths of pods. Therefore each node has a bystander, which no world selects; the
 bystanders of both ends connect at the same time as each time-out. So no outage of a node or network
@@ -265,7 +265,8 @@ class InWorld(Session):
         return asked
 
     def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
-        """Return the outcome of each path, unless changed pods or foreign policies explain it."""
+        """Return the outcome of each path. Failures that changed pods or foreign policies could
+        explain are withdrawn."""
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
@@ -352,11 +353,9 @@ class InWorld(Session):
     # --- saying -------------------------------------------------------------------------------
 
     def _report(self, asked: Sequence[CellResult], because: str, when: str) -> None:
-        """Record each cell's decision for its claim, and raise the worst.
-
-        ``when``: the previous event, for the first line: ``after the edit: ``; empty: there was no
-        event.
-        """
+        """Record each cell's decision for its claim. Raise the error about the cells with the worst
+        verdict. ``when``: the previous event, for the first line: ``after the edit: ``; empty:
+        there was no event."""
         found = [(result, *self._verdict(result, because, edited=bool(when))) for result in asked]
         for result, verdict, reason in found:
             self._keep_decisions(result, verdict, reason.partition("\n")[0])

@@ -25,14 +25,14 @@ COMMAND_UNTOLD = f"{UNTOLD} this command: the output does not name the server"
 
 
 def telling(target: Target) -> Kind:
-    """Return the kind of attempt in whose answer the server reports the client's address and its
-    own name."""
+    """Return the kind of attempt for which the server's answer contains the client's address and
+    the server's name."""
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
 def asked_for(target: Target, kind: Kind) -> str:
-    """Return an attempt's request. To an echo server, its path asks for an answer that also names
-    the server's port; other servers return a page."""
+    """Return the request of an attempt. For an echo server, the request's path asks for an answer
+    that also names the server's port; other servers return a page."""
     echo = (
         kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
     )
@@ -43,10 +43,10 @@ def default_kind(target: Target, *, want: bool) -> Kind:
     """Return the kind of probe for a path that should be open (or closed), if the test names no
     kind.
 
-    On an open path to pods the answer should name the pod, even if the target is a pod's address,
-    since another pod may have got that address. Ports of streams are an exception, since nothing
-    answers a request there. A closed path gets a bare connect, also through a Service: in a denial,
-    nothing answers the first packet.
+    On an open path to pods the answer should name the pod. This also holds if the target is a pod's
+    address, since another pod may have got that address. Ports of streams are an exception, since
+    no server answers a request there. A closed path gets a bare connect, also through a Service: in
+    a denial, no server answers the first packet.
     """
     return (
         telling(target)
@@ -56,11 +56,11 @@ def default_kind(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """Return the pod that answered and is no backend of the target. Empty: a backend answered, or
-    the answer names no pod.
+    """Return the pod that answered although it is no backend of the target. Return an empty string
+    if a backend answered, or if the answer names no pod.
 
-    An answer from a wrong port of a backend is as wrong as an answer from another pod; in that case
-    the result also names the port.
+    An answer from a wrong port of a backend is as wrong as an answer from another pod; the result
+    then also names the port.
     """
     who = observation.served_by
     target = observation.attempt.target
@@ -75,15 +75,14 @@ def unexpected_backend(observation: Observation) -> str:
 
 
 def with_who(because: str, observations: Sequence[Observation]) -> str:
-    """Return ``because``; if these answers of an open path name no pod, add the reason why they
-    name none."""
+    """Return ``because``. If an answer on this open path names no pod, add the reason."""
     if not observations or all(_is_name(observation.served_by) for observation in observations):
         return because
     return f"{because}; {UNTOLD}: {_reason_without_name(observations[-1].attempt)}"
 
 
 def _is_name(who: str) -> bool:
-    """Return whether this is a pod's name with its namespace."""
+    """Return whether a text is a pod's name with its namespace."""
     namespace, _, pod = who.partition("/")
     return bool(namespace and pod)
 

@@ -36,9 +36,9 @@ LOOK = 0.1
 """The interval, in seconds, between two checks whether delayed attempts have been sent, or missing
 answers have arrived."""
 WATCH_EVERY = 1.0
-"""Seconds between a source's attempts while every remaining denial is decided and only watched; the
-source's cadence, if that is longer. A denial that ends stays ended, so the next attempt shows
-it."""
+"""The minimum of seconds between a source's attempts while every remaining denial is decided and
+only watched. A longer cadence of the source stays. A denial that ends does not come back, so the
+next attempt shows its end."""
 PATIENT = 1.0
 """The longest wait, in seconds, for an answer before the loop reads the clock again."""
 LOOK_AFTER = 10.0
@@ -64,19 +64,20 @@ def ask(
     lost: Callable[[Sequence[Path]], Sequence[Path]] = lambda paths: (),
 ) -> list[Standing]:
     """Return the standing of each path once all paths are decided, or no further attempt could
-    decide them.
+    decide them. Attempts under way are cancelled at the end.
 
-    Attempts under way are cancelled at the end.
+    ``cadence``: the seconds between a source's attempts, by the source's uid. ``settle``: the
+    seconds within which a path that was open before must be open again, once every closed path is
+    decided. ``about_denial``: the expectation is about denials although no path should be closed,
+    so that an open path that wavers is a broken control.
 
-    ``cadence``: maps a source's uid to the seconds between its attempts. ``settle``: the seconds
-    within which a path that was open before must be open again, once every closed path is decided.
-    ``about_denial``: the expectation is about denials although no path should be closed, so that an
-    open path that wavers is a broken control. ``agreeing``: replaces ``cadence`` while all attempts
-    of a source are as expected and no path should be closed. It is also the first pause after a
-    change (at most ``SOON``); this pause doubles up to ``cadence`` until the change has taken
-    effect. ``machine``: receives every delay, and decides whether time limits are extended.
-    ``lost``: returns the paths whose ends have changed, so that waiting for them is useless; called
-    at intervals of ``LOOK_AFTER`` while paths stay wrong.
+    ``agreeing``: replaces ``cadence`` while all attempts of a source are as expected and no path
+    should be closed. It is also the first pause after a change (at most ``SOON``); this pause
+    doubles up to ``cadence`` until the change has taken effect.
+
+    ``machine``: receives every delay, and decides whether time limits are extended. ``lost``:
+    returns the paths whose ends have changed, so that waiting for them is useless; called at
+    intervals of ``LOOK_AFTER`` while paths stay wrong.
     """
     round_ = _Round(
         asking,
@@ -118,8 +119,8 @@ class _Round:
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
-        """The time, in seconds, before which no time limit ends, since time limits are only
-        extended."""
+        """The shortest time limit, in seconds. No time limit ends earlier, since time limits are
+        only extended."""
         self._lost = lost
         self._looks = min(LOOK_AFTER, self._earliest / 2)
         self._looked = 0.0
@@ -146,7 +147,7 @@ class _Round:
         self._under_way: dict[int, tuple[PathState, Try]] = {}
         """The attempts under way, keyed by ticket."""
         self._broke = False
-        """An attempt broke since the last check for broken controls."""
+        """True if an attempt broke since the last check for broken controls."""
         self._given: float | None = None
         """Seconds that were added to all time limits because the machine was late; None: not yet
         requested."""
@@ -225,10 +226,10 @@ class _Round:
         )
 
     def _next_due(self, source: Source) -> float:
-        """Return when the source is due by its cadence.
+        """Return the time (s) when the source is due by its cadence, or an earlier time.
 
-        It is due sooner if an attempt would complete a row, if all paths of the source agree, or
-        while a change has not taken effect.
+        The source is due earlier if an attempt would complete a row, if all paths of the source
+        agree, or while a change has not taken effect.
         """
         if source.sooner is None:
             of_all = (
@@ -240,8 +241,8 @@ class _Round:
         return max(min(source.due, source.sooner), source.held_until)
 
     def _sees_change(self, source: Source) -> float:
-        """Return the time (s) when the source is due because a change has not taken effect yet;
-        ``inf``: the change has taken effect.
+        """Return the time (s) when the source is due because a change has not taken effect yet.
+        Return ``inf`` if the change has taken effect.
 
         The change has no effect as long as a path that should close still connects, or a path that
         should open again has not connected yet. Most changes take effect long before the cadence
@@ -272,11 +273,11 @@ class _Round:
     def _wants_more(self, state: PathState, beside: float) -> bool:
         """Return whether another attempt could help to decide this path or a closed path.
 
-        Open paths are tried as long as closed paths are undecided, but those that agree are tried
+        Open paths are tried as long as closed paths are undecided; open paths that agree are tried
         in turn. A control must connect at the same time as the closed paths. Any other open path
         must be open after the change took effect, and not only before.
 
-        ``beside``: a path whose last attempt is older than this moment is tried again.
+        ``beside``: an open path whose last attempt began before this moment is tried again.
         """
         if state.path.error is not None or (state.path.later and beside == float("inf")):
             return False
@@ -298,8 +299,8 @@ class _Round:
         return max((state.last_asked for state in self._closed_left), default=never)
 
     def _may_begin(self, state: PathState) -> bool:
-        """Return whether an attempt that begins now can count: it is within the time limit, or
-        belongs to a row that began within it."""
+        """Return whether an attempt that begins now can count: it begins within the time limit, or
+        belongs to a row that began within the time limit."""
         return (
             self._now <= self._deadline(state.path)
             or self._undecided(state)
@@ -380,7 +381,7 @@ class _Round:
     # --- deciding --------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Decide paths with new answers again; once the time is over, all paths."""
+        """Decide paths with new answers again. Once the time is over, decide all paths again."""
         changed = self._changed
         self._changed = {}
         for state in changed:
@@ -401,8 +402,8 @@ class _Round:
             self._end(state)
 
     def _end_decided(self, states: Sequence[PathState]) -> None:
-        """End paths that are as expected, or that no attempt could decide any more, unless all
-        paths get more time."""
+        """End the attempts on paths that are as expected, or that no attempt could decide any more.
+        Do nothing if all paths get more time."""
         for state in states:
             if not state.is_left:
                 continue
@@ -434,8 +435,8 @@ class _Round:
         return False
 
     def _give_up_lost(self) -> None:
-        """End wrong paths whose ends are lost. The time that this check takes does not count as a
-        delay of the machine."""
+        """End the attempts on wrong paths whose ends are lost. The time that this check takes does
+        not count as a delay of the machine."""
         wrong = {state.path: state for state in self._left if not isinstance(state.standing, Held)}
         for path in self._lost(list(wrong)) if wrong else ():
             if len(path.tries) >= AT_LEAST:
@@ -453,7 +454,8 @@ class _Round:
         self._closed_left.pop(state, None)
 
     def _drop_without_control(self) -> None:
-        """End closed paths that lost all controls of one kind: such paths cannot be decided."""
+        """End the attempts on closed paths that lost all controls of one kind: such paths cannot be
+        decided."""
         if not self._broke:
             return
         self._broke = False
@@ -465,8 +467,8 @@ class _Round:
                 self._end(state)
 
     def _is_over(self, state: PathState) -> bool:
-        """Return whether no attempt could decide the path any more, and at least two attempts were
-        answered."""
+        """Return whether at least two attempts were answered and no further attempt could decide
+        the path."""
         if state.path.want and self._denials_done is None:
             return False  # the path is still a control
         answered = sum(

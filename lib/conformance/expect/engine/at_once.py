@@ -10,10 +10,11 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
-    """Make all calls at once, and return a future for each once all calls have ended.
+    """Make all calls at once, and return a future for each once all calls have ended. The result of
+    a future raises the exception of its call.
 
-    The result of a future raises the exception of its call. After an interruption, this does not
-    wait for the calls: their threads end with the process.
+    After an interruption, the function does not wait for the calls: their threads end with the
+    process.
     """
     futures = [Future[T]() for _ in calls]
     for call, future in zip(calls, futures, strict=True):

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides each path by its attempts so far. Pure: uses no clock and no prober, and writes no text
-for people.
+"""Decides each path by its attempts so far. The module uses no clock and no prober, and writes no
+text for people.
 
 **Closed.** A path is closed if its attempts, in the order in which its agent began them, contain a
-row of time-outs: at least ``agree`` of them, the first begun within ``within`` and at least
-``agree_span + hold`` before the last. No earlier attempt may be unanswered, and for each time-out a
-control must have connected at the same time. Controls are open paths of the same source, which must
-connect within ``near``, and open paths of other sources to the same target. The latter must connect
-within a give-up time, since their agents have clocks of their own and do not begin attempts at the
-same moments. If an expectation has both kinds of controls, it needs both, since a dead client and a
-dead server look alike. Another result or a lost control ends a row, and another row may begin. Once
-``agree`` time-outs span ``agree_span``, any later packet that arrives is a leak at once.
+row of time-outs. The row has at least ``agree`` time-outs. The first begins within ``within``, and
+at least ``agree_span + hold`` before the last. No earlier attempt may be unanswered, and for each
+time-out a control must have connected at the same time.
+
+Controls are open paths of the same source, which must connect within ``near``, and open paths of
+other sources to the same target. The latter must connect within a give-up time, since their agents
+have clocks of their own and do not begin attempts at the same moments. If an expectation has both
+kinds of controls, it needs both, since a dead client looks like a dead server.
+
+Another result or a lost control ends a row, and another row may begin. Once ``agree`` time-outs
+span ``agree_span``, any later packet that arrives is a leak at once.
 
 A watched path is tried for ``Rule.watch`` seconds after its row. A packet that arrives then is a
 leak, too; no other observation withdraws the row.
@@ -20,11 +23,13 @@ time-outs of at most ``2 x give_up - syn_again``. Settings under which such a se
 path are refused (``settings.timings``).
 
 **Open.** A path is open if the newest ``agree`` of its answered attempts connected in a row, with
-no unanswered attempt between them, and if each pod that an answer names is a pod of the target.
-Earlier attempts may still be unanswered: they left before the path was open. If the claim is that
-the path connects (``Path.steady``), each outage after the first connection (a time-out, a refusal,
-another pod) requires ``STEADY`` attempts in a row. Before these attempts, no attempt since the
-first connection may be unanswered: a path that loses a part of its connections is not open.
+no unanswered attempt between them. Each pod that an answer names must be a pod of the target.
+Earlier attempts may still be unanswered: they left before the path was open.
+
+If the claim is that the path connects (``Path.steady``), each outage after the first connection (a
+time-out, a refusal, another pod) requires ``STEADY`` attempts in a row. Before these attempts, no
+attempt since the first connection may be unanswered: a path that loses a part of its connections is
+not open.
 
 Paths are decided independently of each other, except for the controls that they share.
 """
@@ -63,7 +68,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class BrokenControl:
-    """An undecided path: the control that gives its attempts their meaning was lost."""
+    """An undecided path: it lost the control without which its attempts mean nothing."""
 
     why: Why
 
@@ -78,15 +83,15 @@ class Broken:
 
 @dataclass(frozen=True)
 class NotYet:
-    """An undecided path: more attempts decide."""
+    """An undecided path: a decision needs more attempts."""
 
     row: tuple[Try, ...]
     """The newest answered attempts that agree."""
     ended: Why | None
     """The reason that ended the previous row; None: no row was ended."""
     alone: bool = False
-    """No control of a time-out has connected yet, but a control's answer can still change the
-    decision."""
+    """True: a time-out lacks a control that connected at the same time, but a control's answer may
+    still arrive."""
     watching: bool = False
     """The ``row`` has decided a denial, and the path is now watched."""
 
@@ -95,7 +100,7 @@ Standing = Held | Wrong | BrokenControl | Broken | NotYet
 
 
 def decide(path: Path) -> Standing:
-    """Return a path's standing by the observations so far; more attempts may follow."""
+    """Return a path's standing after the observations so far; more attempts may follow."""
     if path.error is not None:
         return Broken(path.error)
     return _open(path) if path.want else _closed(path)
@@ -125,10 +130,8 @@ def conclude(path: Path, *, about_denial: bool) -> Standing:
 
 def completes_at(path: Path, standing: Standing) -> float:
     """Return the time (s, on the suite's clock) at which the attempt that may complete the row
-    under way must begin.
-
-    ``inf``: no row is under way, and no unanswered attempt may begin a row.
-    """
+    under way must begin. Return ``inf`` if no row is under way, and no unanswered attempt may begin
+    a row."""
     if not isinstance(standing, NotYet):
         return 0.0
     needed = path.rule.span + path.rule.watch

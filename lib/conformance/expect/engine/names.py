@@ -13,7 +13,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings import Timings
 
 UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
-"""Verdicts of attempts that sent nothing to their target, since they had no address of it."""
+"""Verdicts of attempts that sent nothing to their target, since its address was not known."""
 
 
 class Observer(Protocol):
@@ -70,6 +70,6 @@ def resolved_address(
 
 
 def reached(observation: Observation) -> str:
-    """Return the address that an attempt reached, without its port; empty if no address is
-    reported."""
+    """Return the address that an attempt reached, without its port. Return an empty string if no
+    address is reported."""
     return observation.remote.rpartition(":")[0]

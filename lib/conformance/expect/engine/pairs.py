@@ -7,13 +7,14 @@ from conformance.errors import UsageProblem
 from conformance.model.endpoint import Pair, Target, Workload
 
 Product = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
-"""A source or several, and a target or several; it stands for every combination of them."""
+"""One or more sources, and one or more targets. A product stands for every combination of them."""
 Pairs = Product | Iterable[Pair]
 """An item in a list of pairs: a product, or pairs such as those between two groups of pods."""
 
 
 def each(choices: Iterable[Pairs]) -> list[Pair]:
-    """Return every single pair of the items once, in order. Raise UsageProblem if none exists."""
+    """Return every single pair of the items once, in order. Raise UsageProblem if the items have no
+    pair."""
     found: dict[Pair, None] = {}
     for pairs in choices:
         found.update(dict.fromkeys(_product(pairs) if _is_product(pairs) else pairs))  # type: ignore[arg-type]
@@ -25,8 +26,8 @@ def each(choices: Iterable[Pairs]) -> list[Pair]:
 def pairs_of(
     sources: Workload | Iterable[Workload | Pair], targets: Target | Sequence[Target] | None
 ) -> list[Pair]:
-    """Return the pairs of ``sources`` and ``targets``; without ``targets``, ``sources`` are pairs
-    themselves."""
+    """Return the pairs of ``sources`` and ``targets``. Without ``targets``, return ``sources``,
+    which are pairs themselves."""
     if targets is None:
         return each([sources])  # type: ignore[list-item]
     return each([(sources if isinstance(sources, Workload) else tuple(sources), targets)])  # type: ignore[list-item]

@@ -107,14 +107,14 @@ class Path:
     """The path is no control. It is tried only while the last attempts at closed paths are awaited.
     """
     given: float = 0.0
-    """Seconds that were added to its time limit because the machine was late."""
+    """Seconds that were added to the path's time limit because the machine was late."""
     error: Exception | None = None
     """The error that broke an attempt; the path is then left undecided."""
     ended: Why | None = None
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Maps each clock to the moments on it at which successful attempts began, in order."""
+    """The moments at which successful attempts began, in order, by the agent's clock."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
     """The moments of ``_connected`` on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
@@ -125,7 +125,7 @@ class Path:
     beginning as :attr:`Try.asked`."""
 
     def ask(self, asked: float) -> Try:
-        """Add one more attempt and return it."""
+        """Add an attempt to the path and return it."""
         attempt = Try(asked)
         self.tries.append(attempt)
         return attempt
@@ -159,12 +159,12 @@ class Path:
 
     @property
     def observations(self) -> list[Observation]:
-        """Return the observations of its attempts, in the order of the requests."""
+        """Return the observations of the path's attempts, in the order of the requests."""
         return [attempt.observation for attempt in self.tries if attempt.observation is not None]
 
     @property
     def agree(self) -> int:
-        """Return how many attempts in a row decide the path."""
+        """Return the number of attempts in a row that decide the path."""
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:
@@ -194,7 +194,8 @@ class Path:
 
     @property
     def first_right(self) -> float:
-        """Return the time (s) at which the first expected answer arrived; ``inf`` without any."""
+        """Return the time (s) at which the first expected answer arrived, or ``inf`` if none
+        arrived."""
         right = (
             attempt.came
             for attempt in self.tries
@@ -228,9 +229,9 @@ class Path:
         )
 
     def pass_over(self, count: int, ended: Why | None) -> None:
-        """Exclude the first ``count`` of :meth:`answered` from the decision for good.
+        """Exclude the first ``count`` attempts of :meth:`answered` from the decision for good.
 
-        ``ended``: the reason that ended the newest row among them.
+        ``ended``: the reason that ended the newest row among these attempts.
         """
         self._passed += max(0, count)
         self.ended = ended
@@ -291,14 +292,14 @@ def link(paths: Iterable[Path]) -> None:
 
 
 def clock_of(attempt: Try) -> str:
-    """Return the clock of the agent that began an attempt; empty until it is answered."""
+    """Return the clock of the agent that began an attempt, or an empty string if the attempt is not
+    answered yet."""
     return attempt.observation.clock if attempt.observation else ""
 
 
 def began_at(attempt: Try) -> float:
-    """Return when an attempt began on the agent's clock; if it sent no packet, when it was
-    requested.
-    """
+    """Return the time at which an attempt began, on the agent's clock. If the attempt sent no
+    packet, return the time of its request."""
     return (
         attempt.observation.began
         if attempt.observation and attempt.observation.began is not None

@@ -16,8 +16,9 @@ from conformance.expect.engine.decide import (
 from conformance.expect.engine.path import Path
 
 MARGIN = 0.1
-"""The attempt that may complete a row begins this many seconds later: agents begin attempts some
-milliseconds after the request, and not always equally fast. At most half of the cadence."""
+"""The attempt that may complete a row begins this many seconds later, but at most half of the
+cadence later. Agents begin attempts some milliseconds after the request, and not always equally
+fast."""
 SOON = 0.1
 """The longest first pause, in seconds, after a change, even if older attempts still wait. Most
 changes take effect in milliseconds, but an attempt that left before waits one or three seconds
@@ -39,7 +40,7 @@ class Source:
     cadence: float
     agree_every: float | None
     """The pause, in seconds, between attempts while all of them agree and the agent answers in
-    time. None: the cadence, since a path should be closed."""
+    time. None: the pause is the cadence, since a path should be closed."""
     next_pause: float | None
     """The next pause, in seconds, while a change of policy has not taken effect for the source yet;
     None: there is no change."""
@@ -49,13 +50,13 @@ class Source:
     """The pause, in seconds, after the source's newest attempts, while a change of policy has not
     taken effect for it yet; at most a cadence."""
     late: float = 0.0
-    """Seconds by which its agent's answers are late. The value is halved in each round, but is at
-    least the delay of that round's slowest answer."""
+    """Seconds by which the answers of the source's agent are late. The value is halved in each
+    round, but is at least the delay of that round's slowest answer."""
     held_until: float = 0.0
     """The time before which the source is not asked again, since its agent hangs or is behind."""
     sooner: float | None = None
-    """The time when the source is due, if that is earlier than by its cadence. None: a change
-    requires computing the time again."""
+    """The time when the source is due, if it is due earlier than by its cadence. None: the time has
+    to be computed again."""
 
     @property
     def resting(self) -> list[PathState]:
@@ -75,7 +76,7 @@ class Source:
 
     def completes_row(self) -> float:
         """Return the time (s) at which an attempt would complete a row, if no attempt begins
-        earlier; ``inf``: never."""
+        earlier. Return ``inf`` if no attempt would complete a row."""
         margin = min(MARGIN, self.cadence / 2)
         first = float("inf")
         for state in self.paths:
@@ -86,9 +87,8 @@ class Source:
         return first
 
     def agrees_again(self) -> float:
-        """Return the time (s) at which a source with only expected answers is asked again; ``inf``
-        if an answer is not as expected.  A source that answers late is asked less often.
-        """
+        """Return the time (s) at which a source with only expected answers is asked again. Return
+        ``inf`` if an answer is not as expected. A source that answers late is asked less often."""
         left = [state for state in self.paths if state.is_left]
         if self.agree_every is None or not left or not all(state.agrees for state in left):
             return float("inf")

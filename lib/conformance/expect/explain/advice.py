@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice about where to look first if a path is not as expected. Pure: builds text from its
-arguments."""
+"""Advice about where to look first if a path is not as expected. The functions build text from
+their arguments alone."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -52,8 +52,8 @@ def pods_on(*nodes: str) -> str:
 
 
 def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return advice for a path that should be open; ``observations``: all observations of its
-    attempts."""
+    """Return advice for a path that should be open. ``observations``: all observations of the
+    path's attempts."""
     target = attempt.target
     last = observations[-1] if observations else None
     nodes = between(attempt.source, target)

@@ -19,8 +19,8 @@ class Entries(Protocol):
     (``conformance.facts.networks.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        """Return the overlay entries of ``node`` for the pods of node ``toward`` that are not as
-        that node announces them, or not as configured."""
+        """Return the overlay entries of ``node`` for the pods of node ``toward`` that differ from
+        the announcements of node ``toward``, or from the configuration."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Blamed:
     """The entries that the nodes at the ends of a dead path have for each other."""
 
     wrong: tuple[str, ...] = ()
-    """Entries that are not as announced or configured: ``route of node a to block B of node b: no
-    route``."""
+    """Entries that differ from announcements or configuration: ``route of node a to block B of node
+    b: no route``."""
     unread: str = ""
-    """Why some entries are not known; empty if all were read."""
+    """The reason why some entries are not known; empty if all entries were read."""
     by: str = "overlay"
     """The name that messages use for the carrier of the pods' packets."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about these entries."""
     do: str = "then restart calico-node on that node (on Windows this resets its pods' connections)"
-    """The advice how to correct a wrong entry."""
+    """Advice for correcting a wrong entry."""
     sound: str = ""
     """The entries that are right on both nodes. Empty: an entry is wrong or unknown, or the path is
     not between two nodes."""
@@ -50,8 +50,8 @@ class Blamed:
 
 
 def blamed(entries: Entries, source: Workload, target: Target, sound: str = "") -> Blamed:
-    """Return the wrong entries that the two nodes have for each other; empty if both ends are on
-    one node."""
+    """Return the wrong entries that the two nodes have for each other; none if both ends are on the
+    same node."""
     found: dict[str, None] = {}
     unread = ""
     ends = {server.node: None for server in target.backends if server.node != source.node}

@@ -17,7 +17,8 @@ SEVERAL = 2
 """The number of nodes that must be at the other end of wrong paths to show that the fault is not at
 the other end."""
 NAMED = 3
-"""The most nodes that a text names. If there are more nodes, the text gives their number."""
+"""The maximum number of nodes that a text names. If there are more nodes, the text gives their
+number."""
 
 
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
@@ -46,10 +47,12 @@ def withholds(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
-    """Return the end whose pods have only wrong paths, compared by pod, protocol and port. Return
-    ``both`` if this is true of both ends or of neither end, or if too few nodes show it: the other
-    ends of the wrong paths must be on several nodes, or have good paths to several nodes. ``held``:
-    the paths of the same expectation that are as expected."""
+    """Return the end whose pods have only wrong paths, compared by pod, protocol and port.
+
+    Return ``both`` if this is true of both ends or of neither end, or if too few nodes show it.
+    Enough nodes show it if the other ends of the wrong paths are on several nodes, or have good
+    paths to several nodes. ``held``: the paths of the same expectation that are as expected.
+    """
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
     if len(found) != 1:
@@ -105,8 +108,8 @@ def unresolved(attempts: Sequence[Attempt]) -> str:
 
 
 def _unreached(attempts: Sequence[Attempt], does: str) -> str:
-    """Describe between which nodes pods' own addresses are not reached. ``does``: how the paths
-    end."""
+    """Describe between which nodes pods' own addresses cannot be reached. ``does``: the verb that
+    says how the paths end."""
     sources = _sources(attempts)
     targets = _targets(attempts)
     clients = f"clients on {_named(sources)}"
@@ -132,8 +135,8 @@ def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -
     """Return the nodes at the end that enforces policies, with a verb. ``does``: the verb's
     singular and plural.
 
-    If either end may enforce them, return a node that is a client of some paths, a server of
-    others, and an end of all paths, if there is such a node.
+    If either end may enforce the policies, prefer a node that is an end of all paths, and is the
+    client of some paths and the server of others.
     """
     sources = _sources(attempts)
     targets = _targets(attempts)

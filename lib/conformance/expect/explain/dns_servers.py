@@ -34,7 +34,7 @@ up earlier."""
 
 @dataclass(frozen=True)
 class DnsAnswers:
-    """The answers that one source got from the cluster's DNS when it waited longer."""
+    """The answers that a source got from the cluster's DNS when the source waited longer."""
 
     server: Observation
     """The answer of the server that the attempt names, or else of the server in the pod's own
@@ -69,13 +69,13 @@ class DnsAnswers:
 
     @property
     def named_silent(self) -> str:
-        """Return the silent DNS pods in the words of messages; empty if no DNS pod or every DNS pod
-        is silent."""
+        """Return the silent DNS pods in the words of messages. Return an empty string if no DNS pod
+        is silent, or if all are silent."""
         return ", ".join(pod.label for pod in self.silent)
 
     @property
     def lines(self) -> dict[str, str]:
-        """Return the lines of a message: the answers, and what to do."""
+        """Return the lines of a message: the answers, and the advice."""
         patience = f"waiting up to {self.server.attempt.give_up_after:g} s"
         lines = {
             "asked again": f"{patience}: {self.server.attempt.query} {self._describe(self.server, 'is answered')}"
@@ -126,8 +126,8 @@ def listen(
     servers: Callable[[], ClusterDns | None],
     at_times: Collection[str],
 ) -> dict[str, DnsAnswers]:
-    """Return the DNS answers to the sources of these attempts, by label; empty if they are not
-    known.
+    """Return the DNS answers to the sources of these attempts, by the attempts' labels. Return
+    nothing if the DNS servers are not known.
 
     ``at_times``: labels of attempts that got an answer only sometimes.
     """
@@ -184,8 +184,8 @@ def telling_otherwise(
 
 
 def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
-    """Return a question for a known name, without a search list. With a list, each name would have
-    its own wait, and the total time would show nothing."""
+    """Return a question for a known name, without a search list. With a search list, the resolver
+    would wait for each name of the list, and the total time would show nothing."""
     patience = LONGER * asks.timings.of(attempt.source.os).dns_give_up
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 

@@ -2,8 +2,8 @@
 """The message of a failed expectation: a first line that is enough at 3 a.m., then cause,
 observations and advice.
 
-Builds an :class:`Explanation`, or text, only from its arguments; at most twelve lines. Everything
-longer is an attachment.
+The functions build an :class:`Explanation`, or text, from their arguments alone. A message has at
+most twelve lines; longer texts are attachments.
 """
 
 import itertools
@@ -61,8 +61,8 @@ def explanation(
 
 
 def since(observations: Sequence[Observation]) -> str:
-    """Return when the first of the newest observations with the same verdict began; empty without
-    observations."""
+    """Return the time since which all observations have had the newest verdict. Return an empty
+    string if there are no observations."""
     alike = itertools.takewhile(
         lambda observation: observation.verdict is observations[-1].verdict,
         reversed(observations),
@@ -86,7 +86,7 @@ def summary(observations: Sequence[Observation]) -> str:
 def tally(words: Sequence[str]) -> str:
     """Return each word with its count, and the newest word: ``A 7 times, B 1 time, last B``.
 
-    There is at least one word.
+    ``words`` must not be empty.
     """
     counts = Counter(words)
     if len(counts) == 1:

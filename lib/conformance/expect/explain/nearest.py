@@ -27,7 +27,7 @@ lost packet does not show that the path is closed."""
 
 @dataclass(frozen=True)
 class Nearest:
-    """The text of a message about the nearer cause; empty if no nearer cause was found."""
+    """The parts of a message about the nearer cause; all empty if no nearer cause was found."""
 
     observed: str = ""
     """The text for the first line, after the verdicts."""
@@ -35,8 +35,8 @@ class Nearest:
 
 
 Overlay = Callable[[Workload, Target], Blamed]
-"""Reads the wrong entries of the overlay on the nodes of a path's ends; empty without an overlay.
-"""
+"""Reads the wrong entries of the overlay on the nodes of a path's ends. Without an overlay there
+are none."""
 
 
 def nearest(
@@ -78,7 +78,8 @@ def _nearest(
     policies: Callable[[Sequence[Workload]], Sequence[str]],
     overlay: Overlay,
 ) -> Nearest:
-    """Return the likely reason why nothing connects on this path, whatever its protocol."""
+    """Return the likely reason why nothing connects on this path, without a comparison of
+    protocols."""
     target = attempt.target
     if target is None or not observations or observations[-1].verdict not in SILENT:
         return Nearest()
@@ -106,7 +107,8 @@ def _nearest(
 
 
 def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) -> Nearest:
-    """Return the nearer cause for a path to a pod's own address; ``there``: policies."""
+    """Return the nearer cause for a path to a pod's own address. ``there``: policies that may be in
+    force at the path's pods."""
     finding = found.wrong[0] if found.wrong else "" if there else found.sound
     lines = _named(there) | _lines(found)
     if target.backends and last is Verdict.TIMED_OUT:
@@ -135,7 +137,7 @@ def _named(policies: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(found: Blamed) -> dict[str, str]:
-    """Return a message's lines about the overlay; empty if all its entries are right."""
+    """Return a message's lines about the overlay. Return no lines if all entries are right."""
     if found.wrong:
         return {
             found.by: found.shown,
@@ -145,8 +147,8 @@ def _lines(found: Blamed) -> dict[str, str]:
 
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:
-    """Return the answers of each backend at its own address, by target label; empty if no backend
-    was asked."""
+    """Return the answers of each backend at its own address, by target label. Return no answers if
+    no backend was tried."""
     source = attempt.source
     port = target.backend_port or target.port
     give_up = asks.timings.of(source.os).tcp_give_up

@@ -31,8 +31,8 @@ class RoutedPaths:
     facts: Facts
 
     def blamed(self, source: Workload, target: Target) -> Blamed:
-        """Return the faults at the ends of a path, or the remaining suspects if there are none;
-        empty if both ends are on one node."""
+        """Return the faults at the ends of a path. If there are none, return the remaining
+        suspects. Return nothing if both ends are on the same node."""
         wrong: dict[str, None] = {}
         unread = ""
         ends = [(source, server) for server in target.backends if server.node != source.node]
@@ -88,8 +88,8 @@ class RoutedPaths:
         return f"Linux nodes' routes to pods are right: {route}{checks}"
 
     def _laid(self, node: str) -> list[RouteEntry]:
-        """Return a Linux node's routes through other nodes; empty if the network between the nodes
-        has these routes instead."""
+        """Return a Linux node's routes through other nodes. There are none if the network between
+        the nodes has the routes."""
         peers = {hop for peer in self.facts.nodes for hop in self._hops(peer.name)}
         routes = self.hosts.linux(node).routes
         return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events at both ends of streams on one time line.  Builds text from its arguments alone."""
+"""The events at both ends of streams on one time line. The functions build text from their
+arguments alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

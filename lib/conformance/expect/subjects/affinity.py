@@ -41,10 +41,8 @@ class Affinity(Subject):
         because: str,
     ) -> None:
         """Expect each Windows client's connections to stay with one backend on Server 2022 and
-        later.
-
-        On earlier builds the connections should reach several backends; if they stay with one, the
-        limitation is LIFTED.
+        later. On earlier builds the connections should reach several backends; if they stay with
+        one, the limitation is LIFTED.
 
         ``plain``: a Service with the same backends, without session affinity. ``beside``: Linux
         clients, which stay with one backend.
@@ -92,7 +90,8 @@ class Affinity(Subject):
         self.check("behaviour", [(everyone[at], target, at) for at in places], judge)
 
     def _problem(self, polled: Polled, place: int) -> Exception | None:
-        """Return the failure of a client; None if it stays with one backend, or need not stay."""
+        """Return the failure of a client. Return None if the client stays with one backend, or does
+        not have to."""
         kept, plain = _newest(polled, place)
         index = 2 * place * CONNECTIONS
         names = _names(kept)
@@ -122,11 +121,11 @@ def _of(round_: Sequence[Observation], place: int) -> tuple[Sequence[Observation
 
 
 def _newest(polled: Polled, place: int) -> tuple[list[Observation], list[Observation]]:
-    """Return a client's connections in the newest rounds, as many rounds as must agree: with
-    session affinity, and without.
+    """Return a client's connections with session affinity, and those without, in the newest rounds.
+    The number of rounds is the number that must agree.
 
-    If there are enough rounds in which every connection was answered, return these: a lost
-    connection does not show which backend it would have reached.
+    If there are enough rounds in which every connection was answered, only these rounds count: a
+    lost connection does not show which backend it would have reached.
     """
     rounds = [_of(one, place) for one in polled.settled.observations]
     whole = [one for one in rounds if all(map(_answered, one))]
@@ -140,7 +139,7 @@ def _should_stay(client: Workload) -> bool:
 
 
 def _is_right(client: Workload, kept: Sequence[Observation], plain: Sequence[Observation]) -> bool:
-    """Return whether a round is as documented."""
+    """Return whether a client's connections in a round are as documented."""
     answered = _answered(kept) and _answered(plain) and len(_names(plain)) > 1
     return answered and (len(_names(kept)) == 1) == _should_stay(client)
 

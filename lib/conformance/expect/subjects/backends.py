@@ -21,7 +21,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
 
 MISSED_BY_CHANCE = 1e-6
-"""The probability that one of the backends gets none of a source's connections by chance alone, in
+"""The accepted probability that a backend gets none of a source's connections by chance alone, in
 all the rounds that a verdict needs. kube-proxy chooses at random, so the probability that ``m``
 connections miss any of ``n`` backends is less than ``n * e^(-m/n)``."""
 LARGE = 5000
@@ -35,11 +35,11 @@ NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The verdicts of attempts at a Service without a backend: kube-proxy refuses or drops the packet.
 A connection that is reset or closed had a backend."""
 KEPT_PORT = 40_000
-"""The source port of datagrams that simulate one kept socket; the port is below those that systems
-choose themselves."""
+"""The source port of datagrams that simulate a socket that the client keeps. Systems choose only
+higher ports themselves."""
 AT_LEAST = 12
-"""The least number of connections of a source in a round. It holds even for few backends, since a
-Service may still lead to a removed backend."""
+"""The least number of connections of a source in a round, even if there are few backends: a Service
+may still lead to a removed backend."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Backends(Subject):
     def own_node_used(
         self, sources: Sequence[Workload], target: Target, *, because: str, nobody: str
     ) -> None:
-        """Expect the backends of each source's own node, and no other pod, to answer its
+        """Expect the backends on each source's own node, and no other pod, to answer the source's
         connections. If the source's node has no backend, expect no answer; ``nobody`` is the
         reason.
 
@@ -78,9 +78,9 @@ class Backends(Subject):
             self.none(elsewhere, target, because=nobody)
 
     def _used(self, pairs: Sequence[Pair], because: str) -> None:
-        """Expect all backends of each pair's target, and no other pod, to answer its source.
+        """Expect all backends of each pair's target, and no other pod, to answer the pair's source.
 
-        Each source and target is decided once enough rounds agree. Raise Nonconformance.
+        Each pair is decided once enough rounds agree. Raise Nonconformance.
         """
         expect = self.expect
         patience = [expect.timings.of(client.os) for client, _ in pairs]
@@ -134,12 +134,12 @@ class Backends(Subject):
         self.check("open", cases, judge)
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
-        """Expect no source's connection to the target to be answered any more: the target has no
-        backend now. Raise Nonconformance."""
+        """Expect the sources' connections to the target to get no answer any more: the target has
+        no backend now. Raise Nonconformance."""
         self.lead_nowhere([(source, target) for source in sources], because=because)
 
     def lead_nowhere(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """Expect no connection of any source to its target to be answered: the target has no
+        """Expect the connections of each source to its target to get no answer: the target has no
         backend. Raise Nonconformance."""
         self._polled(
             [self._attempt(source, target, Kind.TCP) for source, target in pairs],
@@ -205,8 +205,8 @@ class Backends(Subject):
         because: str,
         controls: int = 0,
     ) -> None:
-        """Probe until enough rounds in a row are right, each path on its own. The last ``controls``
-        attempts are controls."""
+        """Probe until enough rounds in a row are right. Each path is decided separately. The last
+        ``controls`` attempts are controls."""
         polled = poll(
             self.expect,
             attempts,
@@ -265,8 +265,8 @@ class Backends(Subject):
 
 @dataclass
 class _Row:
-    """The latest rounds in which every connection got to a backend, at most as many as have to
-    agree."""
+    """The latest rounds in a row in which every connection reached a backend, at most as many as
+    must agree."""
 
     targets: Sequence[Target]
     """The target of each source, in the order of the sources."""
@@ -290,15 +290,15 @@ class _Row:
 
 
 def _own(target: Target) -> Target:
-    """Return the first backend of a Service, at its own address and the port to which the Service
-    leads."""
+    """Return the first backend of a Service as a target: the backend's own address, and the port to
+    which the Service leads."""
     backend = target.backends[0]
     return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 
 
 def _connections(backends: int, rounds: int) -> int:
-    """Return how many connections a source needs in each round to reach all backends within this
-    number of rounds."""
+    """Return the number of connections that a source needs in each round to reach all backends
+    within this number of rounds."""
     in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
     return max(AT_LEAST, math.ceil(in_all / rounds))
 

@@ -15,14 +15,15 @@ HOST_PROCESS = ("operator", "manifest")
 """Ways of installation that run Calico in HostProcess containers on Windows. After a manual
 installation, Calico runs as services."""
 FLOORS = {"operator": "3.27"}
-"""Maps each way of installation to the first Calico version that has this way for Windows."""
+"""The first Calico version that can be installed on Windows in a given way, by the way of
+installation."""
 FLOOR = "3.12"
-"""The first Calico version for the other ways."""
+"""The first Calico version for all other ways of installation."""
 
 
 @dataclass(frozen=True)
 class Builds:
-    """The row of the requirements page's table for one cluster; an unknown Calico version is judged
+    """The row of the requirements page's table for a cluster. An unknown Calico version is judged
     as the newest."""
 
     facts: Facts
@@ -43,11 +44,12 @@ class Builds:
         return FLOORS.get(self.install, FLOOR)
 
     def recent(self, version: str) -> bool:
-        """Return whether a Calico version is at or above the floor."""
+        """Return whether a Calico version is :attr:`calico_floor` or later."""
         return Version.parse(version) >= Version.parse(self.calico_floor)
 
     def listed(self, there: BuildUnderCalico) -> bool:
-        """Return whether the Calico version on a node lists the node's Windows build."""
+        """Return whether the requirements of the Calico version on a node list the node's Windows
+        build."""
         return any(Version.of(*there.build) in Range(item) for item in _row(there.calico))
 
     @property
@@ -74,7 +76,8 @@ class Builds:
         )
 
     def runtime_fits(self, runtime: str) -> bool:
-        """Return whether Calico for Windows lists a node's ``containerRuntimeVersion``."""
+        """Return whether the requirements of Calico for Windows list a node's
+        ``containerRuntimeVersion``."""
         name, _, version = runtime.partition("://")
         if self.install not in HOST_PROCESS:
             return name in ("containerd", "docker")
@@ -88,5 +91,5 @@ class Builds:
 
 
 def _row(calico: str | None) -> tuple[str, ...]:
-    """Return the ranges of builds that a Calico version lists."""
+    """Return the ranges of builds that the requirements of a Calico version list."""
     return (row("builds", calico) or tables()["builds"][0]).listed

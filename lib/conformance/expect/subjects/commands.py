@@ -2,10 +2,10 @@
 """Runs the demo's literal commands, and compares them with attempts by the suite's agents on the
 same path.
 
-The attempt gives the verdict. The command's exit code and output must agree with it: a command that
-connects where attempts do not is a violation, since nothing else could have printed the answer. Any
-other disagreement is a fault of the tools and raises ProbeBroken. Each pair of pods is decided on
-its own.
+The attempt gives the verdict. The command's exit code and output must agree with the verdict: a
+command that connects where attempts do not is a violation, since only the server could have sent
+the printed answer. Any other disagreement is a fault of the tools and raises ProbeBroken. Each pair
+of pods is decided separately.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Ended(Protocol):
 
     @property
     def exit_code(self) -> int:
-        """Return its exit status."""
+        """Return the command's exit status."""
 
     @property
     def output(self) -> str:
-        """Return standard output and error as one text."""
+        """Return the command's standard output and standard error as one text."""
 
     @property
     def seconds(self) -> float:
-        """Return how many seconds it ran."""
+        """Return the number of seconds for which the command ran."""
 
 
 Run = Callable[[Workload, Sequence[str], float], Ended]
@@ -252,7 +252,7 @@ class _Output:
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:
-        """Return the message of a failure; ``so``: the end of its first line."""
+        """Return the message that the output is wrong. ``so``: the end of its first line."""
         lines = {
             "command": self.command,
             "printed": " ".join(self.ended.output.split())[:300] or "nothing",
@@ -268,7 +268,7 @@ class _Output:
 
 
 def _web_request(target: Target) -> list[str]:
-    """Return the demo's web request."""
+    """Return the command of the demo's web request."""
     where = f"http://{target.host}" if target.port == 80 else f"http://{target.host}:{target.port}"
     return [
         "powershell",

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about connections that are open while something changes.
+"""Expectations about connections that are open while something changes. Windows pods may lose their
+connections (and must then get a new one); Linux pods must keep theirs.
 
-Windows pods may lose their connections (and must then get a new one); Linux pods must keep theirs.
 ``begin`` opens the streams before any policy is applied. ``under`` applies the policies that will
 change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are called
-after the change: they wait until the witness opens, watch both ends, and decide. A restart of Felix
-is its own witness, because an unchanged ACL list looks the same once it is programmed again. What
-happens at each end is only recorded; no expectation is about it.
+after the change: they wait until the witness opens, watch both ends, and decide.
+
+A restart of Felix is its own witness, because an unchanged ACL list looks the same once it is
+programmed again. The events at each end are recorded, but no expectation is about them.
 """
 
 from __future__ import annotations
@@ -65,10 +66,13 @@ class ConnectionsDuringChange:
 
     def under(self, *policies_and_rows: Policies | Row) -> None:
         """Apply policies that close paths and let streams pass, as the rows say; these policies are
-        in force when the change begins. A stream that is lost now does not count for the coming
-        change and is opened again. Applying policies is a change as well, so a stream that does not
-        reconnect in time is a Nonconformance; so is a path that the policies do not close. Raise
-        ControlBroken if the paths cannot be decided, or if the Linux stream does not open."""
+        in force when the change begins.
+
+        A stream that is lost now does not count for the coming change and is opened again. Applying
+        policies is a change as well: raise Nonconformance if a stream does not reconnect in time,
+        or if the policies do not close a path. Raise ControlBroken if the paths cannot be decided,
+        or if the Linux stream does not open.
+        """
         begun = self._opened()
         because = next(iter(rows_of(policies_and_rows).values())).because
         watched = list(begun.streams.values())
@@ -132,13 +136,11 @@ class ConnectionsDuringChange:
         because: str,
     ) -> list[StreamState]:
         """Expect each stream to survive the change or to reconnect, and the Linux stream
-        ``survives`` to survive.
+        ``survives`` to survive. Return the streams' states, in the order of the streams.
 
-        Two kinds of witnesses show that the change took effect: the paths that it ``opened``, and
-        the ``restarts`` of Felix themselves. Raise ControlBroken without a witness.
-
-        ``still``: rows with the same result before and after the change. Return the streams'
-        states, in their order.
+        Two kinds of witnesses show that the change took effect: the paths that the change
+        ``opened``, and the ``restarts`` of Felix themselves. Raise ControlBroken without a witness.
+        ``still``: rows with the same result before and after the change.
         """
         chosen, states = self._after(
             streams, survives, opened, restarts, still=still, because=because
@@ -197,8 +199,8 @@ class ConnectionsDuringChange:
     # --- how --------------------------------------------------------------------------------------------------------
 
     def _oldest_calico(self, stream: Stream) -> str:
-        """Return the oldest version of Calico on the Windows nodes of a stream's ends; empty: a
-        version is not known."""
+        """Return the oldest version of Calico on the Windows nodes of a stream's ends. Return an
+        empty string if a version is not known."""
         ends = [workload for workload in (stream.client, stream.server) if workload.os == "windows"]
         reported = [self.facts.calico_on(workload.node) for workload in ends] or [
             self.facts.calico_version
@@ -221,8 +223,8 @@ class ConnectionsDuringChange:
         *,
         too_late: bool = False,
     ) -> Exception:
-        """Return the exception for a stream's wrong outcome, and record its decision, as
-        ``StreamExpect.violation``."""
+        """Return the exception for a stream's wrong outcome, as ``StreamExpect.violation`` does,
+        and record the decision about the stream."""
         found = self.streams.violation(state, expected, because, then, too_late=too_late)
         self._say(stream, of_failure(found), str(found))
         return found
@@ -242,7 +244,8 @@ class ConnectionsDuringChange:
         still: Sequence[Row] = (),
         because: str,
     ) -> tuple[list[Stream], list[StreamState]]:
-        """Return the watched streams, with lost streams opened again, and their states.
+        """Return the watched streams, in which new streams replace lost streams, and the states of
+        the watched streams.
 
         The ``still`` rows are checked while the streams are watched, to save time.
         """
@@ -300,8 +303,8 @@ class ConnectionsDuringChange:
     ) -> list[Stream]:
         """Wait until each stream is decided, reopen lost streams, and return all streams.
 
-        Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: one
-        new connection that worked does not show that the next connection will work.
+        Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: a
+        single new connection that worked does not show that the next connection will work.
         """
         states = self.streams.standing(streams, because=because)
         self._demand_recovery(streams, states, because, witnessed=witnessed)

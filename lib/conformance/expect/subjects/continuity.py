@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about paths all the time during a change, and not only before and after it."""
+"""Expectations about paths throughout a change, and not only before and after the change."""
 
 import math
 import threading
@@ -62,9 +62,12 @@ class Continuity(Subject):
         All paths are tried at the cadence of their source's system, from a moment before the work
         begins until a moment after its end. Then only the open paths are tried, until each source
         connects or ``policy_effect`` is over, so that a delay of a busy machine does not count as
-        silence. Raise whatever the work raises; Nonconformance with the second in which a path was
-        first observed open; ControlBroken for a path that was open once, that ended otherwise than
-        denials do, or whose source reached no server at the end; UsageProblem if no case is closed.
+        silence.
+
+        Raise whatever the work raises. Raise Nonconformance with the second in which a path was
+        first observed open. Raise ControlBroken for a path that connected only once, whose attempts
+        failed otherwise than by a denial, or whose source reached no server at the end. Raise
+        UsageProblem if no case is closed.
         """
         shut = self._paths(cases, want=False)
         opened = self._paths(cases, want=True)
@@ -106,8 +109,8 @@ class Continuity(Subject):
     def _ask(
         self, shut: Sequence[_PathState], opened: Sequence[_PathState], stop: threading.Event
     ) -> None:
-        """Probe until ``stop`` is set, and clients without an answer for a while longer; then read
-        the last answers."""
+        """Probe until ``stop`` is set, then probe from clients without an answer for a while
+        longer. Read the last answers."""
         clock = self.expect.clock
         began = clock.monotonic()
         rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
@@ -137,8 +140,8 @@ class Continuity(Subject):
     def _problem(
         self, state: _PathState, all_closed: Sequence[_PathState], alive: set[_Way], because: str
     ) -> Exception | None:
-        """Return the failure of a path that should be closed, or the reason why it is undecided;
-        None: the path was closed."""
+        """Return the failure of a path that should be closed, or the error that leaves it
+        undecided. Return None if the path was closed."""
         attempt = state.attempt
         all_seen = [observation for _, observation in state.observations]
         reached = [
@@ -182,7 +185,9 @@ class Continuity(Subject):
         if not why:
             return None
         text = replace(
-            line, so=why, lines={**line.lines, "do": "run it again; then look at the source's node"}
+            line,
+            so=why,
+            lines={**line.lines, "do": "run the test again; then look at the source's node"},
         )
         return ControlBroken(
             message.of_control(text), control="all the while", observations=all_seen
@@ -200,7 +205,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Maps each ticket to the path and the second in which the path was tried."""
+    """The path of each attempt under way and the time (s) of the attempt's request, by ticket."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:
@@ -221,7 +226,7 @@ class _Rounds:
         )
 
     def hear(self) -> None:
-        """Read all answers that have arrived; wait a moment for one."""
+        """Read answers until none arrives for :data:`NAP` seconds."""
         while (answer := self.asking.next(NAP)) is not None:
             state, at = self.under_way.pop(answer.ticket)
             state.error = answer.error
@@ -230,8 +235,8 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that should be closed prove nothing; empty if the path was
-    closed."""
+    """Return the reason why the answers of a path that should be closed prove nothing. Return an
+    empty string if the path was closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:
         return (

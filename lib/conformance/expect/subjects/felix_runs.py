@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations that Felix runs on nodes. On a node without Felix nothing is programmed, and other
+"""Expectations that Felix runs on nodes. On a node without Felix no policy is programmed, and other
 failures follow."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ class FelixRuns:
     nodes: Sequence[NodeFacts]
     """The nodes that were Ready when the run began."""
     down: Callable[[Sequence[str]], Mapping[str, str]]
-    """Maps each of the given nodes on which Felix does not run to the state of Felix, or to a text
-    that Felix is not installed there."""
+    """Returns those of the given nodes on which Felix does not run, each with the state of Felix,
+    or with a text that Felix is not installed there."""
     lost: Callable[[Sequence[str]], Mapping[str, str]]
-    """Maps each of the given nodes that died during the run to the error."""
+    """Returns those of the given nodes that died during the run, each with the error."""
     changed: Callable[[str], bool]
-    """Returns whether this run has restarted Felix on a node, or may have."""
+    """Returns whether this run has restarted Felix on a node, or may have restarted it."""
     within: float
     """Seconds for which Felix may be absent."""
     every: float
@@ -34,11 +34,9 @@ class FelixRuns:
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:
-        """Expect Felix to run on every node at two checks in a row, or to run again in time.
-
-        Raise Nonconformance if Felix does not; EnvironmentBroken if a node died, or if this run's
-        own restarts may be the cause.
-        """
+        """Expect Felix to run on every node at two checks in a row, or to run again in time. Raise
+        Nonconformance if Felix does not run; EnvironmentBroken if a node died, or if this run's own
+        restarts may be the cause."""
         names = [node.name for node in self.nodes]
         settled = until(
             lambda: self.down(names),

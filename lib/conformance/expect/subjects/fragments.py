@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about data that does not fit into one packet: it is sent in parts, and the
-receiver's system joins them.
+"""Expectations about data that does not fit into one packet. The data is sent in parts, and the
+receiver's system joins the parts.
 
 Datagrams are sent without Don't Fragment and answered with few bytes, so that each direction is
 judged by itself. UDP delivers whole datagrams or none: an answer of the server shows that all parts
 arrived. TCP fills packets as far as both ends allow, and the answer has as many packets as the
-request: a connection that loses packets because of their size never ends.
+request. A connection that loses packets because of their size never ends.
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,21 @@ from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
 
 WHOLE = 12000
-"""The size in bytes of a datagram that exceeds every MTU: more than jumbo frames (9216), and few
-enough pieces to arrive at once."""
+"""The size in bytes of a datagram that exceeds every MTU, including that of jumbo frames (9216).
+Its fragments are few enough to arrive together."""
 
 TRANSFER = 1_200_000
-"""The bytes that a TCP connection carries in each direction: more than TCP sends before the first
-acknowledgement (RFC 6928), and more than 64 KiB and 1 MiB, the limits of windows and counters."""
+"""The bytes that a TCP connection carries in each direction. They exceed the bytes that TCP sends
+before the first acknowledgement (RFC 6928), and the limits of windows and counters (64 KiB and 1
+MiB)."""
 ROUND_TRIPS = 20
-"""The most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
-packets (RFC 6928) and doubles them with each round trip, seven times in each direction; it needs
-some more round trips for its start and for lost packets."""
+"""The maximum number of round trips that :data:`TRANSFER` takes in both directions. A connection
+begins with ten packets (RFC 6928) and doubles them with each round trip, seven times in each
+direction. It needs further round trips for its start and for lost packets."""
 BETWEEN = tuple(range(100, 1300, 100))
-"""Sizes in bytes that fit into a packet; each path adds an offset of less than 100. They are needed
-because a fault that loses only packets of some sizes may let the full and the smallest packets
-pass."""
+"""Sizes in bytes that fit into a packet; each path adds an offset of less than 100. A fault that
+loses only packets of some sizes may let the full and the smallest packets pass, so the sizes
+between them are tested, too."""
 SENT_BACK = BETWEEN[-1]
 """The size in ``BETWEEN`` at which the server returns the whole datagram, so that its bytes are
 compared."""
@@ -57,11 +58,11 @@ class Fragments(Subject):
     packets."""
 
     def arrive(self, *rows: Row) -> None:
-        """Expect a datagram of :data:`WHOLE` bytes to arrive on each path to a UDP port, and
-        datagrams of a single packet, too.
+        """Expect a datagram of :data:`WHOLE` bytes, and datagrams of a single packet, to arrive on
+        each path to a UDP port. On a path to a TCP port, expect :data:`TRANSFER` bytes to arrive
+        and to come back.
 
-        On a path to a TCP port, expect :data:`TRANSFER` bytes to arrive and to come back. Raise
-        Nonconformance; ControlBroken if small datagrams do not arrive either.
+        Raise Nonconformance; ControlBroken if small datagrams do not arrive either.
         """
         reasons = {pair: row.because for pair, row in rows_of(rows).items()}
         pairs = list(reasons)
@@ -92,12 +93,13 @@ class Fragments(Subject):
         self.check("behaviour", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
     def _find_lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
-        """Return the error of each path, by index, on which packets of some size never arrive.
+        """Return the error of each path on which packets of some size never arrive, by the path's
+        index.
 
         Each size has a round of its own, so that queues of busy nodes do not overflow. A path
         without an answer is tried again, together with a small datagram. Each path has its own
-        sizes, so that the sizes of a node lie close together and include odd sizes: between three
-        nodes of one system and two of another no gap is more than 37 bytes.
+        sizes, so that the sizes of a node lie close together and include odd sizes. Between three
+        nodes of one system and two of another, no gap is larger than 37 bytes.
         """
         found = dict[int, Exception]()
         for size in BETWEEN:
@@ -159,9 +161,8 @@ class Fragments(Subject):
 
     @staticmethod
     def _failure(polled: Polled, index: int, beside: int) -> Exception:
-        """Return the failure; ``index``: the lost attempt; ``beside``: the attempt with a small
-        datagram on the same path.
-        """
+        """Return the failure of a lost attempt. ``index``: the position of the lost attempt;
+        ``beside``: the position of the attempt with a small datagram on the same path."""
         lost = polled.observations(index)
         small = polled.observations(beside)
         attempt = polled.attempts[index]

@@ -4,7 +4,7 @@ HostProcess pod.
 
 A host cannot report which pod answered its connection. Therefore, in the same rounds, other clients
 reach the same target, and the host reaches a Linux node's port. These controls show that neither
-the target nor the underlay is the cause.
+the target nor the underlay causes a failure.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ Round = dict[str, Verdict]
 
 
 class Ends(NamedTuple):
-    """The possible results of all rounds of a goal. A goal is a pod, which stands for its node's
+    """The expected results of all rounds of a goal. A goal is a pod, which stands for its node's
     host, and a target."""
 
     documented: tuple[Verdict, ...]
-    """The results that are documented."""
+    """The documented results of a round."""
     verdict_if_connected: ClaimVerdict
     """The verdict if the host connects each time."""
 
@@ -48,9 +48,12 @@ class HostAttempts(Subject):
         self, goals: Sequence[Pair], *, witness: Sequence[Pair], control: Target, because: str
     ) -> None:
         """Expect that hosts do not reach their targets; each pod stands for the host of its node.
-        In each round the ``witness`` paths connect, and the host connects to ``control`` and tries
-        its target. TIMED_OUT in all rounds is as documented; CONNECTED in all rounds is LIFTED.
-        Raise Nonconformance for any other result, ControlBroken if a control fails."""
+
+        In each round the ``witness`` paths must connect, and the host must connect to ``control``;
+        meanwhile the host tries its target. The result TIMED_OUT in all rounds is as documented;
+        with CONNECTED in all rounds, the limitation is LIFTED. Raise Nonconformance for any other
+        result, ControlBroken if a control fails.
+        """
 
         def check_witness(again: str) -> None:
             self.expect.control(witness, because=f"the witness{again}: {because}")
@@ -70,7 +73,7 @@ class HostAttempts(Subject):
         a cloud's metadata service.
 
         ``service``: address and port. Each attempt is made at the same time as an attempt at
-        ``control``. Raise MissingCapability without a service, else as :meth:`limited` does.
+        ``control``. Raise MissingCapability without a service, and the errors of :meth:`limited`.
         """
         if service is None:
             raise MissingCapability(

@@ -43,12 +43,12 @@ class HostSubnet:
         such a server receives the pod's address, while a server outside the cluster receives the
         node's, the limitation is LIFTED.
 
-        ``exclusions``: Felix' natOutgoingExclusions. Raise MissingCapability if the control clients
-        (``beside``) cannot reach the servers either, for example because of a firewall, if one of
-        the ``pools`` has no natOutgoing, or if nothing shows whether any of these nodes translates
-        addresses; Nonconformance if a server receives a third address; ControlBroken if a client
-        does not reach a server, or if the client's traffic to a server outside the cluster is not
-        translated.
+        ``exclusions``: Felix' natOutgoingExclusions. Raise MissingCapability in three cases: the
+        control clients (``beside``) cannot reach the servers either, for example because of a
+        firewall; one of the ``pools`` has no natOutgoing; nothing shows whether any of these nodes
+        translates addresses. Raise Nonconformance if a server receives a third address. Raise
+        ControlBroken if a client does not reach a server, or if the client's traffic to a server
+        outside the cluster is not translated.
         """
         asked_for(pools)
         try:
@@ -99,9 +99,9 @@ class HostSubnet:
     def _untranslated(
         self, client: Workload, text: str, although: str, exclusions: Fact[str]
     ) -> Judged:
-        """Decide about a pod whose own address a server in the nodes' network receives. That shows
-        that the nodes' subnet is excluded from NAT only if the pod's traffic to a server outside
-        the cluster is translated (NAT-2)."""
+        """Decide about a pod whose own address a server in the nodes' network receives. Such a pod
+        shows that the nodes' subnet is excluded from NAT only if the pod's traffic to a server
+        outside the cluster is translated (NAT-2)."""
         beyond = self.external.source_of(client)
         if beyond == client.node_address:
             found = f"natOutgoingExclusions is {exclusions.value}, {exclusions.source}"
@@ -110,6 +110,6 @@ class HostSubnet:
             why = "which shows nothing, since it is not known whether the node translates at all"
             self._unknown.append(f"{text}, {why}")
             return Ruling(self._unknown[-1], of_absence(expected=False))
-        seen = f"saw {beyond}" if beyond else "got nothing from it"
+        seen = f"received source {beyond}" if beyond else "received nothing from it"
         why = f"and a server beyond the cluster {seen}: see NAT-2, {TRANSLATES}"
         return ControlBroken(f"{text}, {why} of node {client.node}", control="beyond the cluster")

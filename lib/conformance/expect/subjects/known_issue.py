@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about issues that can happen: an issue happened, or it did not happen although a
-witness shows that it could have."""
+witness shows that its conditions were met."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ class KnownIssue(Subject):
     def may_be_cut_off(
         self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
     ) -> None:
-        """Record for these targets whether the source reaches them, as :meth:`may_fail` does, with
-        one witness for all."""
+        """Record for each of these targets whether the source reaches it, as :meth:`may_fail` does.
+        All targets have the same witness."""
         self.may_fail(source, [(target, beside) for target in targets], because=because)
 
     def may_fail(
         self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str
     ) -> None:
-        """Record whether connecting to the first target of each pair fails while the second
-        connects.
+        """Record whether connections to the first target of each pair fail while connections to the
+        second succeed.
 
-        Connecting failed if consecutive attempts made no connection within the time that a change
-        of a Service may take: rules that come late are no failure. Raise Nonconformance if another
-        pod answers.
+        Connections failed if consecutive attempts did not connect within the time that a change of
+        a Service may take: rules that come late are no failure. Raise Nonconformance if another pod
+        answers.
         """
         self.paths_may_fail(
             [(source, target) for target, _ in goals],
@@ -100,11 +100,11 @@ class KnownIssue(Subject):
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
     ) -> None:
-        """Record for each node whether the issue has occurred there, as ``read`` reports; its
-        result may be unknown.
+        """Record for each node whether the issue has occurred there, as ``read`` reports. The value
+        that ``read`` returns may be unknown.
 
-        ``do``: the step that makes an unknown result known. Raise MissingCapability if the result
-        is unknown on every node.
+        ``do``: the step that makes an unknown value known. Raise MissingCapability if the value is
+        unknown on every node.
         """
         unknown = list[str]()
 

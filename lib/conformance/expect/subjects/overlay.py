@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The overlay between nodes. If no packet passes, this finds the cause: the network of the nodes,
-or the overlay.
+"""Expectations about the overlay between nodes. If no packet passes, they find the cause: the
+network of the nodes, or the overlay.
 
-Paths within a node and the nodes' own addresses are controls, and so are the entries of each node
-for the other node's pods: route, forwarding, VNI. UDP 4789 is to blame only if all controls are
-sound and nothing at all passes between two nodes: neither a datagram nor a connection of any pod,
-in either direction.
+Paths within a node and the nodes' own addresses are controls. The entries of each node for the
+other node's pods (route, forwarding, VNI) are controls, too. UDP 4789 is to blame only if all
+controls are sound and nothing passes between two nodes: neither a datagram nor a connection of any
+pod, in either direction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.verdicts.meaning import of_demand
 
 KUBELET = 10250
-"""Port of every node's kubelet. A refusal counts like a connection: the answer came from that node.
-"""
+"""The port of every node's kubelet. A refusal counts like a connection: both are answers of the
+node."""
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
 
 
@@ -82,8 +82,8 @@ class Overlay:
 
         The paths of ``witness`` rows are inside a node; ``node`` is a pod in a node's network that
         connects to each target's node. Both are controls. Raise Unmet if only UDP 4789 can be to
-        blame. Raise ControlBroken if the controls are broken, or if every dead path has nodes whose
-        entries are not as announced; then the message begins with these entries.
+        blame. Raise ControlBroken if the controls are broken, or if nodes' entries that are not as
+        announced explain every dead path; the message then begins with these entries.
         """
         expect = self.expect
         paths = rows_of(rows)
@@ -145,10 +145,8 @@ class Overlay:
 
     def _demand_controls(self, polled: Polled, count: int, connect: int) -> None:
         """Raise ControlBroken if a path inside a node is dead, or a node cannot be reached.
-
-        ``polled`` has ``count`` paths between nodes, then paths inside one node (``connect`` paths
-        so far), and then paths to nodes.
-        """
+        ``polled`` has paths between nodes (the first ``count`` paths), then paths inside a node (up
+        to path ``connect``), and then paths to nodes."""
         rows = [
             (
                 attempt.label,
@@ -185,8 +183,8 @@ class Overlay:
             )
 
     def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
-        """Return the explanation of each dead path between nodes, by its index. If no path is dead
-        any more, return the explanation of the first path."""
+        """Return the explanation of each dead path between nodes, by the path's index. If no path
+        is dead any more, return the explanation of the first path."""
         last = polled.settled.last
         places = range(len(between))
         dead = [index for index in places if not as_wanted(last[index], True)] or [0]
@@ -198,8 +196,8 @@ class Overlay:
     def _decide_each(
         self, polled: Polled, between: Sequence[Pair], found: Mapping[int, Blamed]
     ) -> None:
-        """Decide each path between nodes, some of which are dead; ``found``: the explanations of
-        dead paths."""
+        """Decide each path between nodes. ``found``: the explanations of dead paths, by the path's
+        index."""
         for index, (source, target) in enumerate(between):
             last = polled.settled.last[index]
             names: Sequence[str] = ()
@@ -215,8 +213,8 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return the error that the overlay is blocked, or the error with another explanation of
-        all dead paths."""
+        """Return the error that the overlay is blocked. If other causes explain all dead paths,
+        return the error with these causes."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)
@@ -266,8 +264,8 @@ class Overlay:
     def _blocked(
         self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
     ) -> Unmet:
-        """Return the error that names :attr:`Carrier.blamed` as the only cause that is left for
-        this dead path."""
+        """Return the error that names :attr:`Carrier.blamed` as the only remaining cause of this
+        dead path."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
@@ -308,8 +306,8 @@ class Overlay:
         )
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
-        """Return the explanation of a dead path: either another pod answers for the server, or the
-        nodes' entries are wrong."""
+        """Return the explanation of a dead path: a change by another run, an answer by another pod,
+        or wrong entries of the nodes."""
         found = blamed(self.entries, source, target)
         if by := lost_by(self.expect.context.world.runs, last.attempt, [last]):
             return Blamed((by, *found.wrong), found.unread)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on a Windows node without an overlay, and traffic to these backends from this node's own
-address.
+"""Expectations about backends on a Windows node without an overlay, and traffic to them from the
+node's own address.
 
 Before all policies of an endpoint, Felix puts an ACL that admits every address of the endpoint's
 node (projectcalico/calico felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule). Without an
-overlay, kube-proxy gives this address to traffic that comes by ClusterIP without direct server
-return, or from outside by NodePort (calico#4078).
+overlay, kube-proxy gives the node's address to traffic that comes by ClusterIP without direct
+server return, or from outside by NodePort (calico#4078).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,28 +33,27 @@ class OwnNode(Subject):
     of the backend's node."""
 
     def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
-        """Expect clients that the policy does not admit ("strangers") to connect on the paths of
-        the rows.
+        """Expect clients that the policy does not admit to connect on the paths of the rows.
 
-        Closed witnesses are the paths of the same strangers to pod addresses. Open witnesses are
-        paths of clients that the policy admits. ``undecided``: nodes that may or may not have the
+        Closed witnesses are paths of the same clients to pod addresses. Open witnesses are paths of
+        clients that the policy admits. ``undecided``: nodes that may or may not have the
         limitation, each with the reason; a closed path from such a node is NOT_RUN. Any other
         closed path means that the limitation is gone: LIFTED.
 
-        Raise Nonconformance if a path has the same third result each time. Raise ControlBroken if
-        admitted clients do not connect, if strangers connect by pod address, or if a path is open
-        at times and closed at others.
+        Raise Nonconformance if a path always has the same result, and is neither open nor closed.
+        Raise ControlBroken if a path has different results, if admitted clients do not connect, or
+        if other clients connect by pod address.
         """
         of_rows = rows_of(rows)
         paths = [pair for pair, row in of_rows.items() if not row.witness]
         direct = [pair for pair, row in of_rows.items() if row.witness and not row.open]
         admitted = [pair for pair, row in of_rows.items() if row.witness and row.open]
         because = of_rows[paths[0]].because
-        self.expect.control(admitted, because="the policy admits them")
+        self.expect.control(admitted, because="the policy admits these clients")
         out = self._poll(
             direct,
             lambda observation: observation.verdict is Verdict.TIMED_OUT,
-            "the policy does not admit them",
+            "the policy does not admit these clients",
         )
         if not out.converged:
             index = next(
@@ -71,7 +70,7 @@ class OwnNode(Subject):
             )
             raise ControlBroken(
                 message.of_control(text),
-                control="the stranger by pod address",
+                control="a client that the policy does not admit, by pod address",
                 observations=out.observations(index),
             )
         polled = self._poll(paths, _connected, because)
@@ -101,7 +100,7 @@ class OwnNode(Subject):
             )
 
         self.check("behaviour", polled.cases(), judge)
-        self.expect.control(admitted, because="the policy admits them still")
+        self.expect.control(admitted, because="the policy still admits these clients")
 
     def _poll(
         self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str

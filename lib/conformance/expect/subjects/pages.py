@@ -62,7 +62,7 @@ def _page(observation: Observation) -> str:
 
 
 def _describe(observation: Observation, text: str) -> str:
-    """Return one answer, in a few words."""
+    """Describe an answer in a few words."""
     if observation.verdict is not Verdict.CONNECTED:
         return observation.verdict.value
     if other := unexpected_backend(observation):

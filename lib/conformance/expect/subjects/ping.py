@@ -46,8 +46,8 @@ ECHOES = 3
 """The number of requests of a ping: the first may wait until an address is resolved."""
 REPLY = (1, ECHOES)
 SILENCE = (1,)
-"""The numbers of requests of the first ping and of later pings: REPLY if a reply is expected,
-SILENCE if no reply is expected. A ping waits for all its replies."""
+"""The numbers of requests of a pod's first ping and of later pings: REPLY if a reply is expected,
+SILENCE if no reply is expected. A ping waits for the replies to all its requests."""
 REPLY_WITHIN = 1.0
 """The time limit for a reply, in seconds (``-w 1000`` and ``-W 1``): replies take milliseconds, and
 a tenth of a second over the Internet."""
@@ -66,8 +66,8 @@ LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 @dataclass
 class ExternalPaths(Subject):
-    """The expectations of a test; ``outside``: the target outside the cluster; None: the user named
-    no target."""
+    """The expectations of a test about ping, and about an address outside the cluster. ``outside``:
+    this address and its port; None: the user named no target."""
 
     commands: Commands
     outside: tuple[str, int] | None
@@ -80,9 +80,11 @@ class ExternalPaths(Subject):
         self._answers(linux)
 
     def target_of(self, clients: Sequence[Workload]) -> list[Target]:
-        """Return the external target by TCP; an empty list if the user named no target, or if it
-        does not answer each of these pods. With this target, a test can check a policy's effect on
-        traffic that leaves the cluster."""
+        """Return the external target by TCP. Return an empty list if the user named no target, or
+        if the target does not answer each of these pods.
+
+        With this target, a test can check a policy's effect on traffic that leaves the cluster.
+        """
         if self.outside is None:
             return []
         target = self._there("tcp")
@@ -104,12 +106,10 @@ class ExternalPaths(Subject):
         client's traffic.
 
         ``node`` is the control: the target receives this node's address unchanged. ``pools``: for
-        each pool, whether it has natOutgoing.
-
-        Raise MissingCapability if a pool has no natOutgoing, if the target does not report the
-        source to ``node``, or if a device outside the cluster translates addresses, too. Raise
-        ControlBroken if the target does not answer ``node``, and Nonconformance as
-        :meth:`Expect.sources` does.
+        each pool, whether it has natOutgoing. Raise MissingCapability if a pool has no natOutgoing,
+        if the target does not report the source to ``node``, or if a device outside the cluster
+        translates addresses, too. Raise ControlBroken if the target does not answer ``node``, and
+        Nonconformance as :meth:`Expect.sources` does.
         """
         asked_for(pools)
         own = [(node, self._there(protocol))]
@@ -139,7 +139,7 @@ class ExternalPaths(Subject):
             )
             raise MissingCapability(
                 f"a device beyond the nodes translates addresses, too: {so}",
-                "name a target that sees nodes' own addresses: --external-target",
+                "name a target that receives nodes' own addresses: --external-target",
             )
         paths = [(client, self._there(protocol)) for client in clients]
         self.expect.sources(
@@ -147,8 +147,8 @@ class ExternalPaths(Subject):
         )
 
     def source_of(self, client: Workload) -> str:
-        """Return the source address that the target receives from a pod by TCP. Empty: no target
-        was named, or the target does not report its client's address."""
+        """Return the source address that the target receives from a pod by TCP. Return an empty
+        string if no target was named, or if the target does not report its client's address."""
         if self.outside is None:
             return ""
         attempt = self.expect.attempt(client, self._there("tcp"), Kind.HTTP)
@@ -172,12 +172,12 @@ class ExternalPaths(Subject):
         want: bool = True,
         meanwhile: Callable[[], object] = list,
     ) -> None:
-        """Expect each pod's ping of its peer to be answered, at the first try or a later one.
+        """Expect each pod's ping of its peer to be answered, at the first or a later attempt.
 
-        Without ``want``, expect no ping to be answered; an answered ping means that the path is not
-        closed. The path was open before (:meth:`before`), so no address needs to be resolved any
-        more, and each ping sends only one request. ``meanwhile`` runs while the pings run; an
-        exception that it raises is raised, too.
+        Without ``want``, expect no ping to be answered: an answer means that the path is not
+        closed. In this case the path was open before (:meth:`before`), so no address needs to be
+        resolved any more, and each ping sends only one request. ``meanwhile`` runs while the pings
+        run; an exception that it raises is raised, too.
         """
         began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]
@@ -223,11 +223,11 @@ class ExternalPaths(Subject):
     ) -> None:
         """Decide whether Windows ignores a rule of the policy that admits pings on Linux.
 
-        ``linux``: pairs of Linux pods that this rule admits; raise ControlBroken if one does not
-        answer. ``skipped``: pairs with Windows pods that this rule should admit: CONFIRMED without
-        an answer, LIFTED with an answer. ``kept``: pairs that no rule admits: VIOLATED if a ping is
-        answered. ``allowed``: pairs that a rule only about ICMP admits; they decide the claim's
-        part ``ICMP alone``.
+        ``linux``: pairs of Linux pods that this rule admits; raise ControlBroken if a ping is not
+        answered. ``skipped``: pairs with Windows pods that this rule should admit: CONFIRMED
+        without an answer, LIFTED with an answer. ``kept``: pairs that no rule admits: VIOLATED if a
+        ping is answered. ``allowed``: pairs that a rule only about ICMP admits; they decide the
+        claim's part ``ICMP alone``.
         """
         wanted = [*linux, *allowed]
         silent = [*skipped, *kept]
@@ -275,7 +275,7 @@ class ExternalPaths(Subject):
         """Expect no answer to any ping from these pods to an address outside the cluster. If a ping
         is answered, the claim is LIFTED.
 
-        Raise ControlBroken if the target no longer answers the ping of ``beside``, a Linux pod,
+        Raise ControlBroken if the target does not answer the ping of ``beside``, a Linux pod,
         afterwards.
         """
         address, _ = self._target
@@ -411,7 +411,8 @@ class ExternalPaths(Subject):
         outputs: Sequence[_PingOutput],
         because: str = "",
     ) -> Explanation:
-        """Return the explanation of failed pings; ``there``: a pod, or an address."""
+        """Return the explanation of failed pings. ``there``: the target, either a pod or an
+        address."""
         address, node = (
             (f"{there.address} ({there.label})", there.node)
             if isinstance(there, Workload)
@@ -459,7 +460,7 @@ class _PingOutput:
     """The printed text, in one line."""
     exit_code: int
     pinged: bool
-    """The command ran as a ping to its end."""
+    """True if the command ran to its end and printed a ping's summary."""
     replied: bool
     seconds: float
 

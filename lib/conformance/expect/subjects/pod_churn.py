@@ -22,9 +22,10 @@ from conformance.verdicts.meaning import of_chance
 
 PODS = 10
 TIMES = 2
-"""PODS: the number of pods that are created and deleted at once. TIMES: how often this is done."""
+"""PODS: the number of pods that are created and deleted at once. TIMES: the number of times that
+these pods are created and deleted."""
 LEFT = 5
-"""The number of pods of other owners for which a node must still have room meanwhile."""
+"""The number of pods of other owners for which a node must still have room during the test."""
 
 
 @dataclass
@@ -35,7 +36,7 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """Maps nodes to the number of pods that they can still take. For nodes that are left out, the
+    """The number of pods that nodes can still take, by node. For nodes that are left out, the
     number is not known."""
 
     def may_leave_traces(
@@ -47,12 +48,13 @@ class PodChurn(Subject):
         left: Callable[[str], Fact[bool]],
         because: str,
     ) -> None:
-        """Create ten pods on the node of each server and delete them, twice; then start one more
+        """Create ten pods on the node of each server and delete them, twice; then start another
         pod.
 
-        The issue has happened on a node if the network plugin refuses a pod, the next pod has no
-        network, something is ``left`` of the deleted pods, ``client`` does not reach the next pod,
-        or that pod does not reach ``name``. The servers are the witnesses.
+        The issue has happened on a node if the network plugin refuses a pod, if the last pod has no
+        network, or if something is ``left`` of the deleted pods. It has also happened if ``client``
+        does not reach the last pod, or if the last pod does not reach ``name``. The servers are the
+        witnesses.
 
         Raise MissingCapability if a node has little room beside these pods, EnvironmentBroken for a
         pod that does not start for another reason, or that is not deleted.
@@ -69,7 +71,7 @@ class PodChurn(Subject):
             found = found or (traces.source if traces.value else "")
             return Ruling(
                 found
-                or f"{PODS} pods came and went {TIMES} times, and the next pod started: {because}",
+                or f"{PODS} pods were created and deleted {TIMES} times, and the next pod started: {because}",
                 of_chance(bool(found)),
             )
 
@@ -90,7 +92,8 @@ class PodChurn(Subject):
                 )
 
     def _next(self, server: Workload, new: list[Workload], because: str) -> str:
-        """Add the next pod on a server's node. Return why it has no network; empty: it is ready.
+        """Create the next pod on a server's node, and add it to ``new``. Return the reason why the
+        pod has no network, or an empty string if it is ready.
 
         Raise EnvironmentBroken if the pod is not ready for another reason.
         """
@@ -110,8 +113,8 @@ class PodChurn(Subject):
         return ""
 
     def _come_and_go(self, server: Workload) -> str:
-        """Return the network plugin's message about a pod that it refused; empty if it refused no
-        pod."""
+        """Create and delete pods on a server's node. Return the network plugin's message about a
+        pod that it refused, or an empty string if it refused none."""
         pause = PausePods(self.pods, f"churn-{server.node}")
         node = next(node for node in self.pods.facts.nodes if node.name == server.node)
         try:

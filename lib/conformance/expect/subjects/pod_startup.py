@@ -42,7 +42,7 @@ LOOK_FOR_HOST: dict[OS, str] = {
 
 @dataclass(frozen=True)
 class _Look:
-    """The answers of the new pod and, at the same moment, of the control pod."""
+    """The answers of the new pod and of the control pod in the same round."""
 
     new_pod: Observation
     beside: Observation
@@ -72,11 +72,12 @@ class PodStartup(Subject):
     ) -> None:
         """Expect that no new pod ever answers ``client``, and that the control ``beside`` does.
 
-        Each new pod is watched until its first action is ``done``, and for a while after the
-        beginning of that action: until then, a new Windows pod may have no network at all. A
-        refusal is an answer: packets reached the pod.
+        Each new pod is watched until its first action is ``done``, and for a while after that
+        action began, since a new Windows pod may have no network before. A refusal is an answer:
+        packets reached the pod.
 
-        Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end in time.
+        Raise Nonconformance if a pod answers, ControlBroken if the control does not, and
+        EnvironmentBroken if an action does not end in time.
         """
         self._answers(client, new_pods, beside, because, port, can_happen=False)
 
@@ -101,7 +102,7 @@ class PodStartup(Subject):
         """Decide whether each pod's first connection succeeded before the pod's policy took effect.
         The policy lets nothing through.
 
-        Raise ControlBroken if a policy does not take effect at all.
+        Raise ControlBroken if a policy never takes effect.
         """
         expect = self.expect
         attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
@@ -175,9 +176,9 @@ class PodStartup(Subject):
     ) -> None:
         """Expect each new pod to become Ready although policy drops ``client``'s packets.
 
-        Raise Nonconformance if a pod does not become Ready, ControlBroken if the policy does not
-        close a new pod or ``client`` does not reach ``beside``, and EnvironmentBroken if a pod
-        ends.
+        Raise Nonconformance if a pod does not become Ready, and EnvironmentBroken if a pod ends.
+        Raise ControlBroken if the policy does not close a new pod, or if ``client`` does not reach
+        ``beside``.
         """
         expect = self.expect
         claims = self.expect.context.claims
@@ -258,8 +259,8 @@ class PodStartup(Subject):
         *,
         can_happen: bool,
     ) -> None:
-        """Decide what ``client`` receives from each new pod until the pod's policy is in force. An
-        answer is VIOLATED, or, if it ``can_happen``, the known issue."""
+        """Decide whether each new pod answers ``client`` before the pod's policy is in force. An
+        answer is VIOLATED, or, if it ``can_happen``, confirms the known issue."""
         attempts = self._attempts(client, new_pods, beside, port)
         watched, ran = self._watch(new_pods, attempts, because, until_answered=not can_happen)
 
@@ -371,7 +372,7 @@ class PodStartup(Subject):
     ) -> Exception:
         """Return a violation if the client connected in spite of the policy, else a broken control.
 
-        Without ``client``, the violation is at the source.
+        ``client`` is None if the policy is in force at the source instead of the target.
         """
         attempt = observations[-1].attempt
         pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
@@ -398,7 +399,7 @@ class PodStartup(Subject):
         because: str,
         held_up: str,
     ) -> Exception | None:
-        """Return the error that the observations of one new pod show; None: nothing is wrong.
+        """Return the error that the observations of one new pod show; None if nothing is wrong.
 
         ``held_up``: the cluster's reason why the pod has not started.
         """

@@ -52,7 +52,8 @@ class Readings:
         """Expect every fact to be ``right``: either a value, or a rule, which ``expected``
         describes.
 
-        ``on``: the nodes of ``facts``, by name; a pod stands for its node.
+        ``on``: the nodes whose facts ``facts`` returns, given a node's name; a pod stands for its
+        node.
 
         A wrong reading of a node counts if it lasts as long as Services may take to change, since
         calico-node sets routes when a block is claimed, and again when it starts.
@@ -118,8 +119,8 @@ class Readings:
         )
 
     def _describe_lift(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
-        """Return why a limitation counts as gone while all other facts are as documented; empty if
-        it does not count as gone."""
+        """Return why a limitation counts as gone while all other facts are as documented; an empty
+        string if it does not count as gone."""
         others = demand.otherwise(found)
         lifted = demand.lifted
         if (
@@ -164,7 +165,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class _Demand(Generic[T]):
-    """The demand on facts, and the words of the failure; the fields are those of
+    """The demand on facts, with the texts for a failure's message; the fields are the arguments of
     :meth:`Readings.that`."""
 
     facts: Found[T] | Callable[[str], Found[T]]
@@ -191,7 +192,7 @@ class _Demand(Generic[T]):
         return found
 
     def otherwise(self, found: Found[T]) -> dict[str, Fact[T]]:
-        """Return the facts that are wrong, by their names."""
+        """Return the facts with a wrong value, by their names."""
         right = self.right
         check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
         return {
@@ -201,7 +202,7 @@ class _Demand(Generic[T]):
         }
 
     def symptom(self, found: Found[T]) -> tuple[str, str]:
-        """Return the expected and the observed value; empty if all values are right."""
+        """Return the expected and the observed value; two empty strings if all values are right."""
         values = [format_value(fact.value) for fact in self.otherwise(found).values()]
         return (self.expected, ", ".join(dict.fromkeys(values))) if values else ("", "")
 
@@ -232,7 +233,7 @@ def deviation(
     do: str,
     tries: str,
 ) -> str:
-    """Return the message about the facts with these names; the first line is about the first name.
+    """Return the message about these ``wrong`` facts; the first line is about the first of them.
     ``tries``: how often the facts were read."""
     name = wrong[0]
     fact = facts[name]

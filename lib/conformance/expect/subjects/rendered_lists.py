@@ -18,7 +18,8 @@ from conformance.policy.acl_differences import Difference, compare, observed_lis
 from conformance.policy.acl_list import HnsRule
 
 Expected = Callable[[Workload], Sequence[tuple[HnsRule, ...]]]
-"""The ACL lists that Felix may give HNS for a pod now, the likeliest list first."""
+"""The function that returns the ACL lists that Felix may give HNS for a pod now, the likeliest list
+first."""
 NAMED = 6
 """The number of differences that a message names."""
 
@@ -49,8 +50,8 @@ class RenderedLists(Subject):
         self.check("behaviour", [(None, pod, pod) for pod in pods], judge)
 
     def _compared(self, pod: Workload) -> tuple[Difference, ...]:
-        """Return the rules that HNS lacks or has in addition, compared with the expected list that
-        fits best."""
+        """Return the differences between HNS' list and the expected list that fits best: rules that
+        HNS lacks, and additional rules."""
         observed = observed_list(self.acls(pod.node, pod))
         return min((compare(each, observed) for each in self.expected(pod)), key=len)
 

@@ -39,8 +39,8 @@ class ServiceSource(Subject):
     """The paths from clients to servers, each through a Service, before and under a policy that
     admits only these clients.
 
-    ``stranger`` is another client, which the policy does not admit; ``service`` returns a server's
-    ClusterIP.
+    ``stranger`` is another client, which the policy does not admit. ``service`` returns the target
+    of a server's ClusterIP.
     """
 
     facts: Facts
@@ -59,7 +59,7 @@ class ServiceSource(Subject):
         as it does at its own address.
 
         If it is not known whether the source must be kept, the observation is recorded and nothing
-        is decided; raise MissingCapability if that is so for all pairs.
+        is decided. Raise MissingCapability if this is not known for any pair.
         """
         known = self._keep_judged(self._read_sources(because))
         self._judge(known, lambda client, server: (client.address,), because)
@@ -76,8 +76,8 @@ class ServiceSource(Subject):
         the limitation is gone.
 
         Any third address, or an address that changes, is a Nonconformance. LIFTED is decided only
-        after a policy admitted the client. If it is not known whether the source must be rewritten,
-        nothing is decided, as in :meth:`is_kept`.
+        once a policy has admitted the client. If it is not known whether the source must be
+        rewritten, nothing is decided, as in :meth:`is_kept`.
         """
         known = self._keep_judged(self._read_sources(because))
         self._kept = [
@@ -100,8 +100,8 @@ class ServiceSource(Subject):
             )
 
     def admits_by_address_alone(self, *, because: str) -> None:
-        """Expect the policy to admit clients by pod address and not by ClusterIP, and not to admit
-        the ``stranger`` at all.
+        """Expect the policy to admit clients by pod address and not by ClusterIP, and to admit the
+        ``stranger`` by neither.
 
         A client whose source was kept must connect by ClusterIP, too; then the claim is LIFTED for
         this client.
@@ -141,7 +141,7 @@ class ServiceSource(Subject):
         paths alone confirm no limitation."""
         text = (
             "the policy was in force: a client that it does not admit reached no server, but "
-            "everything else"
+            "all other targets"
         )
         ends = {workload.uid for pair in kept for workload in pair} - {
             workload.uid for pair in hidden for workload in pair
@@ -166,8 +166,8 @@ class ServiceSource(Subject):
         ]
 
     def _read_sources(self, because: str) -> dict[PodPair, list[Observation]]:
-        """Return the sources that servers receive by ClusterIP, once the paths by pod address and
-        by ClusterIP are open, and the sources by pod address are right."""
+        """Return the sources that servers receive by ClusterIP. Before, expect the paths by pod
+        address and by ClusterIP to be open, and the sources by pod address to be right."""
         direct = self.pod_pairs.tcp(ECHO_PORT)
         self.expect.control(
             [*direct, *self._strangers(direct=True), *self._beside],

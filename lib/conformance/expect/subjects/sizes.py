@@ -48,8 +48,8 @@ times by chance."""
 OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds; Calico subtracts them from the node's MTU if no MTU is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""Results which show that the sender's own system accepted the datagram; it is not known whether
-the datagram arrived."""
+"""Results which show that the sender's own system accepted the datagram, whether or not the
+datagram arrived."""
 ANSWERED = frozenset({result("WIN-UDP-CLOSED")[0], Verdict.RESET, Verdict.UNREACHABLE})
 """Results which show that a host other than the server has answered, so that the server is absent
 for datagrams of every size."""
@@ -82,8 +82,8 @@ class Sizes(Subject):
         """Expect full-sized packets to pass in both directions. Expect the sender's system to
         refuse larger packets, so that no packet vanishes.
 
-        The size is only recorded, since HNS sets the MTU of Windows pods. Return each path's
-        result, in order: both directions of the first pair, and so on.
+        The size is only recorded, since HNS sets the MTU of Windows pods. Return the result of each
+        path: both directions of the first pair, then those of the next pair, and so on.
         """
         pairs = [
             pair
@@ -168,10 +168,11 @@ class Sizes(Subject):
     # --- how ------------------------------------------------------------------------------------------------------
 
     def _judged(self, source: Workload, target: Target, because: str) -> Carried:
-        """Return the sizes that a path carries; the source's own system refuses larger packets.
+        """Return the sizes that a path carries, after a check that the source's own system refuses
+        larger packets.
 
-        Raise Nonconformance for a hole, ControlBroken if the server was unreachable whenever a hole
-        was searched for.
+        Raise Nonconformance for a black hole. If no search decides, raise ControlBroken (the server
+        answered only sometimes) or ProbeBroken.
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
@@ -205,7 +206,7 @@ class Sizes(Subject):
         raise self.unless_changed(source, target, self._undecided(carried, again))
 
     def _carried(self, source: Workload, target: Target) -> Carried:
-        """Return the sizes of a path, by the largest datagram that is answered.
+        """Find the largest datagram that is answered on a path.
 
         Raise ProbeBroken if small datagrams pass, but none of the sizes that every host must
         accept.
@@ -238,7 +239,8 @@ class Sizes(Subject):
         )
 
     def _node(self, node: Workload, there: Workload) -> Carried:
-        """Return the MTU of a node's device. No answer of the other node is needed for this."""
+        """Return the MTU of a node's device, which the sender's kernel shows without an answer of
+        the other node."""
         target = Target(
             host=there.node_address,
             port=KUBELET,
@@ -266,8 +268,8 @@ class Sizes(Subject):
     def _largest(
         self, source: Workload, target: Target, passes: Callable[[Observation], bool]
     ) -> Carried:
-        """Return the largest size that passes. One byte more was tried as often as answers must
-        agree for a verdict.
+        """Return the largest size that passes. A packet with one byte more failed as often as
+        answers must agree for a verdict.
 
         A result below SMALLEST means that nothing passes.
         """
@@ -327,8 +329,8 @@ class Sizes(Subject):
         ]
 
     def _vanishing(self, carried: Carried) -> str:
-        """Describe which sizes vanish, and on which path. The range ends at the pod's MTU, above
-        which its own system refuses to send."""
+        """Describe which sizes vanish, and on which path. The sizes end at the pod's MTU: the pod's
+        own system refuses to send larger packets."""
         source = carried.above.attempt.source
         target = carried.above.attempt.target
         nodes = (
@@ -374,7 +376,7 @@ class Sizes(Subject):
         return violation
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Return the error if the search for a black hole ended in another problem each time."""
+        """Return the error for a path on which no search for a black hole gave a result."""
         above = again.observations(0)
         small = again.observations(1)
         text = again.message(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision of the standing watch, which probes paths that no test touches during the whole run:
-whether policies stayed in force.
+"""Decides, from the records of the standing watch, whether policies stayed in force. During the
+whole run, the watch probes paths that no test touches.
 
 The run's main process probes the paths (:mod:`conformance.watch.standing_watch`); this module
 judges them after all tests have ended. Times are seconds of the machine's monotonic clock, which
@@ -28,18 +28,18 @@ from conformance.policy.foreign import ForeignPolicy
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
-"""The number of answers in a row that show a result: a single connection may have begun before the
-denial began."""
+"""The number of equal answers in a row that count as a result. A single answer is not enough: its
+connection may have begun before the denial."""
 NOTICEABLE = 15.0
-"""Silences of fewer seconds are not reported."""
+"""The seconds of silence above which a path without answers is reported."""
 Way = Literal["in", "out", "allowed", "free", "dns", "service"]
 """The kinds of watched paths. Policies close paths into (``in``) and out of (``out``) a node's
 watched pod, and allow other paths into it (``allowed``). No policy concerns paths between pods that
 no policy selects (``free``), to the cluster's DNS (``dns``) and to a Service (``service``)."""
 BESIDE = ("dns", "service")
-"""The kinds of paths that show nothing about policy: gaps in their answers are recorded."""
+"""The kinds of paths that show nothing about policy; gaps in their answers are recorded."""
 GAP = 1.0
-"""Gaps of fewer seconds in the answers of DNS and of Services are not recorded."""
+"""The seconds above which a gap in the answers of DNS or of Services is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Stretch:
 
     @property
     def sure(self) -> bool:
-        """Return whether enough answers agree."""
+        """Return whether enough answers agree to count as a result."""
         return self.count >= AGREE
 
 
@@ -71,10 +71,11 @@ class Watched:
     way: Way
     attempt: Attempt
     before: bool = False
-    """The path was open before the watch's policies were applied."""
+    """True if the path was open before the watch's policies were applied."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
-    """The time at which a change of one of its pods was noticed; 0: both pods are unchanged."""
+    """The time at which a change of one of the path's pods was noticed; 0 if both pods are
+    unchanged."""
     since: float = 0.0
     """The time at which the path could first be tried."""
     due: float = 0.0
@@ -138,14 +139,14 @@ class Watched:
         return [(began, ended) for began, ended in found if ended - began > GAP]
 
     def shows(self, *, open: bool) -> bool:
-        """Return whether the observations show that the path was certainly open (or closed) at some
+        """Return whether enough agreeing answers show that the path was open (or closed) at some
         time."""
         return any(stretch.open is open and stretch.sure for stretch in self.stretches)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """A foreign policy, or its tier, that was added, changed or deleted."""
+    """The addition, change or deletion of a foreign policy or of its tier."""
 
     at: float
     what: str
@@ -166,7 +167,7 @@ class Kept:
     foreign: tuple[Edit, ...] = ()
     """The changes of policies by other owners."""
     unwatched: dict[str, str] = field(default_factory=dict)
-    """Maps a node to the reason why no path, or no further path, could be tried there."""
+    """The reason why no path, or no further path, could be tried on a node, by node."""
     error: str = ""
     """The reason why the watch ended early; empty if it did not."""
 
@@ -178,7 +179,7 @@ Turns = Sequence[Mapping[str, Any]]
 
 @dataclass
 class StandingWatch(Subject):
-    """The observations of a run's watch, for the test that decides about them."""
+    """The expectation of the test that judges a run's standing watch."""
 
     facts: Facts
     result: Callable[[], tuple[Kept, Turns]]
@@ -189,8 +190,8 @@ class StandingWatch(Subject):
         the run's beginning.
 
         Raise Nonconformance with the node, the second in which a denied path opened, and the events
-        of that time; EnvironmentBroken for a node that was removed or lost by another cause;
-        ControlBroken if a denial was never observed.
+        of that time. Raise EnvironmentBroken if a node was removed, or was lost by another cause.
+        Raise ControlBroken if a denial was never observed.
         """
         kept, turns = self.result()
         if kept.error:
@@ -221,14 +222,14 @@ class _OfNode:
 
     @property
     def paths(self) -> list[Watched]:
-        """Return the paths that were tried."""
+        """Return the node's paths that show something about policy."""
         return [
             path for path in self.kept.paths if path.node == self.node and path.way not in BESIDE
         ]
 
     def problem(self) -> Exception | None:
-        """Return the policies' failure on the node, or the reason why nothing is decided; None if
-        the policies held."""
+        """Return the error of a policy that failed on the node, or the error that leaves the node
+        undecided; None if the policies held."""
         wrong = [
             error
             for way in ("in", "out")
@@ -258,8 +259,8 @@ class _OfNode:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
-        """Return whether, at that time, a test of the run had the node of an end to itself, or a
-        pod may have been gone."""
+        """Return whether, at that time, a test of the run had a node of the path to itself, or a
+        pod of the path may have been gone."""
         return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
     def _may_be_gone(self, path: Watched, at: float) -> bool:
@@ -271,7 +272,7 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns in which a test had a node at either end to itself.
+        """Return the turns during that time in which a test had a node at either end to itself.
 
         A turn includes the time after its end in which policy may still be missing.
         """
@@ -286,32 +287,32 @@ class _OfNode:
         ]
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
-        """Return the pauses of the watch in which a path certainly came into this state, if the
-        state lasted longer than these pauses."""
+        """Return the turns in which a path came into this state, if the state lasted longer than
+        the turns. Return none if it is not certain."""
         is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
         return self._pauses(path, *stretch.asked[:2]) if is_over else []
 
     def _silence(self, path: Watched) -> Exception | None:
-        """Return the error of a path without an answer for half of the watch while its pods
-        existed."""
+        """Return the error for a path that, while its pods existed, had no answer during the second
+        half of the watch or longer."""
         last = path.stretches[-1].asked[2] if path.stretches else max(path.since, self.kept.began)
         silent = max(path.silent, 0.0 if path.gone else self.kept.ended - last)
         if silent > NOTICEABLE:
-            self.notes.append(f"the path {path.way} had no answer for {silent:.0f} s")
+            self.notes.append(f"the path '{path.way}' had no answer for {silent:.0f} s")
         late = not path.gone and self.kept.ended - last > (self.kept.ended - self.kept.began) / 2
         if not late or self._excused(path, last, self.kept.ended):
             return None
         second = f"second {last - self.kept.began:.0f} of the watch"
         return EnvironmentBroken(
-            f"the path {path.way} of node {self.node} had its last answer in {second}"
+            f"the path '{path.way}' of node {self.node} had its last answer in {second}"
         )
 
     def _opened(self, path: Watched) -> Exception | None:
         """Return the error for a denied path that opened after it was closed, or that was never
         closed.
 
-        Until a change of policy must have taken effect, the denial may still be missing, and a lost
-        packet may look like a denial.
+        As long as a change of policy may not have taken effect, the denial may be missing, and a
+        lost packet may look like a denial.
         """
         denied = False
         patience = self._patience(path)
@@ -346,14 +347,14 @@ class _OfNode:
         """Return the error for a denied path that opened in a pause of the watch and stayed open
         after its policy had to be in force again.
 
-        ``same``: the path is between the same pods as when it was closed before.
+        ``same``: True if the path is between the same pods as when it was closed before.
         """
         (began, _, ended) = stretch.asked
         test = pause["test"].rpartition("::")[2]
         since = f"{ended - pause['released']:.0f} s after {test} ended"
         if not same or self._may_be_gone(path, ended):
             return EnvironmentBroken(
-                f"the path {path.way} of node {self.node} is open {since}, but its pods were "
+                f"the path '{path.way}' of node {self.node} is open {since}, but its pods were "
                 "replaced or changed since the path was closed"
             )
         second = f"second {began - self.kept.began:.0f} of the watch"
@@ -404,8 +405,8 @@ class _OfNode:
         return bool(beside) and all(stretch.open and stretch.sure for stretch in beside)
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
-        """Return why the denial of a path shows nothing. Empty: the path was open before, then
-        closed, and its source was alive."""
+        """Return why the denial of a path shows nothing. Return an empty string if the path was
+        open before, then closed, and its source was alive."""
         paths = [path for path in self._of(way) if path.protocol == protocol]
         sources = {path.attempt.source.uid for path in paths}
         controls = [
@@ -423,7 +424,8 @@ class _OfNode:
         why = next((why for why, shown in found.items() if not shown), "")
         return (
             why
-            and f"the path {way} by {protocol.upper()} of the watched pod on node {self.node} {why}"
+            and f"the path '{way}' by {protocol.upper()} of the watched pod on node {self.node} "
+            f"{why}"
         )
 
     def _wrong(
@@ -456,7 +458,7 @@ class _OfNode:
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
         """Return the foreign policies that were added, changed or deleted at that time and could
-        explain the result; empty: there are none."""
+        explain the result; an empty string if there are none."""
         by = self.expect.context.world.others
         (source, target, protocol) = owners.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"

@@ -26,7 +26,7 @@ from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
 LATE = 3
-"""After this many times ``stream_watch``, the ACL list of a change resets no stream any more."""
+"""The multiple of ``stream_watch`` after which a changed ACL list resets no more streams."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class StreamExpect:
     marks: list[Mark] = field(default_factory=list)
     """Actions and observations of the suite, for the time line."""
     _given: float = 0.0
-    """Additional seconds for a new connection, because the machine was late."""
+    """Additional seconds for a new connection, because the machine was overloaded."""
     _waits_since: float = 0.0
     """When the wait for a new connection began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
@@ -91,10 +91,8 @@ class StreamExpect:
         return states
 
     def not_recovered(self, state: StreamState) -> str:
-        """Return the unmet expectation about a lost stream that got no new connection in time.
-
-        Empty if the stream is not lost, or reconnected in time.
-        """
+        """Return the unmet expectation, if a lost stream got no new connection in time. Return an
+        empty string if the stream is not lost, or reconnected in time."""
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
         after = state.recovered_after
         if state.lost and after is not None and after > within and not self._given:
@@ -104,8 +102,8 @@ class StreamExpect:
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Return the state of each stream once all streams are decided: a lost stream has
-        recovered, or its time to recover is over, or a stall has lasted long enough."""
+        """Wait until each lost stream has recovered or its time to recover is over, then return the
+        state of each stream. A stall counts as a loss if it lasts long enough."""
         patience = self._patience(streams)
         self._given = 0.0
         states = self.streams.look(streams)
@@ -128,7 +126,7 @@ class StreamExpect:
         return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
-        """Raise EnvironmentBroken if a pod was replaced: that explains a loss."""
+        """Raise EnvironmentBroken if a pod was replaced, since this explains a loss."""
         pods_unchanged(
             self.expect,
             [end.workload for state in states for end in state.ends],
@@ -161,11 +159,12 @@ class StreamExpect:
         *,
         too_late: bool = False,
     ) -> Exception:
-        """Return the error for a wrong outcome; another error if a replaced pod, or a foreign
-        policy that changed since the stream opened, explains it.
+        """Return the error for a wrong outcome. Return another error if a replaced pod, or a
+        foreign policy that changed since the stream opened, explains the outcome.
 
-        ``then``: the text about events after the observations of both ends. ``too_late``: only a
-        time limit was exceeded, which is excused if the lab's machine was overloaded all the time.
+        ``then``: a text about later events, appended to the observations of both ends.
+        ``too_late``: only a time limit was exceeded, which is excused if the lab's machine was
+        overloaded all the time.
         """
         context = self.expect.context
         source = state.client.workload
@@ -209,8 +208,8 @@ class StreamExpect:
     def _unless_explained(
         self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
     ) -> Exception:
-        """Return ``wrong``, or the error that explains it: changed pods, a foreign policy or a
-        change of another run.
+        """Return ``wrong``, or the error that names another cause: changed pods, a foreign policy
+        or a change of another run.
 
         ``opened``: seconds of the monotonic clock at which the stream opened.
         """
@@ -258,8 +257,8 @@ class StreamExpect:
 
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
-        """Return whether the stream is lost, because an end closed or was silent for two stall
-        times, and a new connection was made."""
+        """Return whether the stream is lost and has reconnected. A stalled stream counts as lost
+        after a silence of two stall times."""
         stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall)

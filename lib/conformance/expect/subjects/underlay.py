@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of the nodes: finds the paths between nodes that cross a router, and those that do
-not."""
+"""Finds the paths between nodes that cross a router, and those that stay in one subnet."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -89,8 +88,8 @@ def _ends(pair: Pair) -> tuple[Workload, ...]:
 
 
 def _subnets_phrase(places: list[str]) -> str:
-    """Return a phrase about the subnets; ``places``: subnets, each once; an unknown subnet is an
-    empty text."""
+    """Return a phrase about these subnets, each given once; an empty string stands for an unknown
+    subnet."""
     if "" in places:
         return "the nodes' subnets are not known, nor whether a router was crossed"
     if len(places) > 1:

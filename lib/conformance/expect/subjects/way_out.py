@@ -31,7 +31,7 @@ class WayOut(Subject):
         *,
         because: str,
     ) -> None:
-        """Expect each client to get an answer by TCP of each target outside the ``pools``: a
+        """Expect each client to get an answer by TCP from each target outside the ``pools``: a
         connection, or a refusal.
 
         Raise MissingCapability if one of the pools has no natOutgoing, or if policies of other

@@ -38,29 +38,31 @@ class WindowsNodes:
     source_vip: Callable[[str], Fact[str]] = lambda node: Fact(
         None, f"source VIP of node {node} was not read"
     )
-    """Returns the ``--source-vip`` of a node's kube-proxy, which it reads from the node."""
+    """A function that returns the ``--source-vip`` of a node's kube-proxy, read from the node."""
     undecided: dict[str, str] = field(default_factory=dict)
-    """Maps each node whose use of direct server return is not known to the reason."""
+    """The reasons why a node's use of direct server return is not known, by node."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:
-        """Return the nodes whose build supports direct server return and whose kube-proxy uses it,
-        or may use it.
+        """Return the nodes whose build supports direct server return and whose kube-proxy uses it.
 
-        Nodes that may use it are :attr:`undecided`. Raise NotAboutThisCluster.
+        Nodes whose use of direct server return is not known are included, and are
+        :attr:`undecided`. Raise NotAboutThisCluster if there are none.
         """
-        return self._by_dsr(True, "uses direct server return")
+        return self._by_dsr(True, "that uses direct server return")
 
     def without_dsr(self) -> tuple[str, ...]:
-        """Return the nodes of an older build, and those whose kube-proxy does not, or may not, use
-        direct server return.
+        """Return the nodes of an older build, and those whose kube-proxy does not use direct server
+        return.
 
-        Nodes that may not use it are :attr:`undecided`. Raise NotAboutThisCluster.
+        Nodes whose use of direct server return is not known are included, and are
+        :attr:`undecided`. Raise NotAboutThisCluster if there are none.
         """
-        return self._by_dsr(False, "does without direct server return")
+        return self._by_dsr(False, "without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Return the nodes, among the named nodes or all, whose pods' packets no overlay carries.
+        """Return the nodes whose pods' packets use no overlay. ``names``: consider only these
+        nodes.
 
         Raise NotAboutThisCluster if there is no such node, MissingCapability if the network of no
         node is known.
@@ -88,14 +90,14 @@ class WindowsNodes:
         )
 
     def all(self) -> tuple[str, ...]:
-        """Return all covered Windows nodes.  Raise MissingCapability."""
+        """Return all covered Windows nodes. Raise MissingCapability if there are none."""
         return self._those(lambda node: True, "")
 
     def leave_undecided(
         self, context: Context, observed: Sequence[tuple[Pair, str]], *, nothing_else: bool
     ) -> None:
-        """Record NOT_RUN, with the observation, for paths from :attr:`undecided` nodes: the right
-        result is not known there.
+        """Record NOT_RUN, with the observation, for paths from :attr:`undecided` nodes, whose right
+        result is not known.
 
         Raise MissingCapability if there was nothing else to decide.
         """
@@ -111,7 +113,8 @@ class WindowsNodes:
             raise MissingCapability(undecided[0], REMEDY)
 
     def dsr_of(self, node: str) -> Fact[bool]:
-        """Return whether kube-proxy uses direct server return on a node, if this test has asked."""
+        """Return what this test has read about a node: whether kube-proxy uses direct server return
+        there."""
         return self._asked.get(node, Fact(None, "this test did not read it"))
 
     def _by_dsr(self, wanted: bool, which: str) -> tuple[str, ...]:
@@ -132,7 +135,9 @@ class WindowsNodes:
             )
             others.append(f"{node.name}: {why}")
         if not fitting:
-            raise NotAboutThisCluster(f"no covered Windows node {which} ({'; '.join(others)})")
+            raise NotAboutThisCluster(
+                f"there is no covered Windows node {which} ({'; '.join(others)})"
+            )
         return tuple(fitting)
 
     def _those(self, fits: Callable[[NodeFacts], bool], which: str) -> tuple[str, ...]:

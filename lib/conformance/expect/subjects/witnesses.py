@@ -29,15 +29,15 @@ from conformance.timing import until
 
 Rules = tuple[AclRule, ...]
 Acls = Callable[[str, Workload], Rules]
-"""Returns the access rules of a pod's endpoint on a node, as HNS has them now; raises ProbeBroken.
-"""
+"""A function that returns the access rules that HNS has now for a pod's endpoint on a node. Raises
+ProbeBroken."""
 
 
 class Witness(Protocol):
     """Something that the change must alter, which shows that the change took effect."""
 
     def after(self) -> str:
-        """Wait for the effect, and return a text about the observation. Raise ControlBroken if the
+        """Wait for the effect, and return a description of the effect. Raise ControlBroken if the
         effect does not come in time."""
 
 
@@ -113,7 +113,7 @@ class AclLists(Subject):
         the pod's ``streams``.
 
         ``streams``: the streams of these pods after the change; each direction is decided
-        separately. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
+        separately. A pod that lost no stream is NOT_OBSERVED, since there is no loss to explain.
         """
         if not self._had:
             raise UsageProblem("no ACL lists to compare: call remember(...) before the change")
@@ -166,8 +166,8 @@ class AclLists(Subject):
     def shorter(self, *, because: str) -> None:
         """Expect the lists of each node to have fewer entries in total than when they were first
         read. An entry is a pair of addresses that a rule matches. Rules without addresses, and
-        rules that are still in the list, do not count. Raise Nonconformance if the lists of a node
-        have as many entries as before, ProbeBroken if they cannot be read."""
+        rules that are still in the list, do not count. Raise Nonconformance if a node's number of
+        entries has not fallen or is 0, and ProbeBroken if the lists cannot be read."""
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:
             by_node.setdefault(pod.node, []).append((pod, had, self.acls(pod.node, pod)))

@@ -41,8 +41,8 @@ class BgpFacts:
     OWN = "its blocks"
     """The value for a Windows node that announces exactly the networks that it must announce."""
     BY_A_REFLECTOR = "learned from a Linux node"
-    """The value for a Windows node that learns from a Linux node the blocks of nodes that are not
-    its peers."""
+    """The value for a block of a node that is not the Windows node's peer, if a Linux node is the
+    source of the route."""
 
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
@@ -56,8 +56,9 @@ class BgpFacts:
         """The answers of each host since the current read began."""
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the status of a Windows node's RemoteAccess, ``none`` without the service; an
-        error of the running service's router is added to the status."""
+        """Return the status of the service RemoteAccess on a Windows node, or ``none`` if there is
+        no such service. If the service runs but its router reports an error, the status includes
+        the error."""
         observed = self._anew(windows)
         error = observed.errors.get("service", "")
         silent = observed.errors.get("router", "")
@@ -76,9 +77,9 @@ class BgpFacts:
         """Return the state of a Windows node's session with every other node: ``Connected``, or the
         fault and the end at fault.
 
-        A connected state also names the peer's blocks that are learned by a third node's address.
-        Nodes that announce no address are left out: no peer can be matched with them, and claim
-        DS-1 covers them.
+        For a connected session, the fact also names a block of the other node that is learned by a
+        third node's address. Nodes that announce no address are left out: no peer can be matched
+        with them, and claim DS-1 covers them.
         """
         observed = self._anew(windows)
         found: dict[str, Fact[str]] = {}
@@ -95,11 +96,10 @@ class BgpFacts:
         return found
 
     def reflected(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the node from which a Windows node learns the blocks of nodes that are not its
-        peers.
+        """Return how a Windows node learns the blocks of nodes that are not its peers.
 
-        The value is ``learned from a Linux node``, which reflects the blocks, or the fault. Raise
-        MissingCapability if no block can reach the node by a reflector.
+        The value is ``learned from a Linux node`` if a Linux node reflects the block, else the
+        fault. Raise MissingCapability if no block can reach the node by a reflector.
         """
         observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
@@ -137,7 +137,8 @@ class BgpFacts:
         return linux, beyond if linux else []
 
     def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
-        """Return the node by which a Windows host learns a block, or the missing item.
+        """Return :data:`BY_A_REFLECTOR` if a Windows host learns a block from a Linux node, else a
+        text about the fault.
 
         ``linux``: the Linux nodes among the host's peers, keyed by the names that the host uses.
         """
@@ -154,10 +155,9 @@ class BgpFacts:
         return f"{found}; sessions: {told}"
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the state of a Windows node's sessions with external routers; a session also needs
-        a route from its router. Raise MissingCapability if no BGPPeer gives the node such a
-        session.
-        """
+        """Return the state of a Windows node's sessions with external routers. A session counts
+        only if a route is learned from its router. Raise MissingCapability if no BGPPeer gives the
+        node such a session."""
         routers = self._routers(windows)
         if not routers:
             raise MissingCapability(
@@ -177,8 +177,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Map the address of each peer that belongs to no node (BGPPeers give this node such peers)
-        to True if the address certainly is a peer."""
+        """Return the addresses of the peers that BGPPeers give this node and that belong to no
+        node. The value is True if the address certainly is a peer, False if this is not known."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
@@ -219,7 +219,7 @@ class BgpFacts:
         return {name: Fact(text, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
-        """Return whether this value of :meth:`announced` means that the node announces all of its
+        """Return whether a value of :meth:`announced` means that the node announces all of its
         blocks, and other networks too."""
         return told.startswith(f"{self.OWN} and ")
 
@@ -283,8 +283,8 @@ class BgpFacts:
         return lacking or (self._gateway(windows) if windows else {})
 
     def _by_reflectors(self, windows: str, state: str | None) -> bool:
-        """Return whether a session is missing because the mesh is off, while the node has other
-        peers."""
+        """Return whether a session is missing because the mesh is off and the node has other peers
+        instead."""
         is_alone = not self._host(windows).peers
         mesh = self._calico.facts.mesh.value
         return mesh is False and not is_alone and (state or "").startswith("no peer")
@@ -292,7 +292,7 @@ class BgpFacts:
     def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
         """Return the faults of a node's routes to another node's blocks.
 
-        Empty if the node shows no routes at all.
+        If the node shows no routes, return no faults.
         """
         blocks = self._blocks(toward.name)
         if node.os == "linux":
@@ -316,8 +316,8 @@ class BgpFacts:
         }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
-        """Return the endpoint ``Calico_ep`` if HNS does not show it. Calico gives this endpoint to
-        a Windows host as the gateway of its pods."""
+        """Return a fault if HNS does not show the endpoint ``Calico_ep``, which Calico gives to a
+        Windows host as the gateway of its pods."""
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
         return {
@@ -327,7 +327,7 @@ class BgpFacts:
         }
 
     def _anew(self, windows: str) -> BgpHost:
-        """Read this host anew, and forget all earlier answers."""
+        """Read a host again, and forget all earlier answers."""
         self._seen.clear()
         return self._host(windows)
 
@@ -337,8 +337,8 @@ class BgpFacts:
         return self._seen[windows]
 
     def _session(self, windows: str, other: NodeFacts) -> str | None:
-        """Return ``Connected``, or the state of the session and which end is down; None if it is
-        not known."""
+        """Return ``Connected``, or the state of the session and which end is down; None if the
+        state is not known."""
         observed = self._host(windows)
         if trouble := _trouble(observed):
             return f"none; the end that is down is node {windows}: {trouble}"
@@ -355,8 +355,8 @@ class BgpFacts:
         return self._calico.blocks(of_all=True)[f"blocks of node {node}"].value or []
 
     def _astray(self, host: BgpHost, other: NodeFacts) -> str:
-        """Return a block of another node that a Windows host learned by a third node's address;
-        empty if there is none."""
+        """Return a text about a block of the other node that a Windows host learned by a third
+        node's address; an empty string if there is none."""
         blocks = self._blocks(other.name)
         for route in host.routes:
             if route.network in blocks and (
@@ -396,7 +396,7 @@ class BgpFacts:
 
 
 def _trouble(host: BgpHost) -> str:
-    """Return why a Windows host can have no session; empty: no reason is known."""
+    """Return why a Windows host can have no session; an empty string if no reason is known."""
     if host.service and host.service != "Running":
         return f"service RemoteAccess is {host.service}"
     return NOT_CONFIGURED if NOT_CONFIGURED in host.errors.get("peer", "") else ""
@@ -419,7 +419,7 @@ def _is_reflector(node: NodeFacts) -> bool:
 
 
 def _external(host: BgpHost, address: str) -> str | None:
-    """Return the state of a Windows host's session with a router; None if it is not known."""
+    """Return the state of a Windows host's session with a router, or None if it is not known."""
     peer = next((one for one in host.peers if one.address == address), None)
     if peer is None:
         trouble = _trouble(host)
@@ -436,8 +436,8 @@ def _state(host: BgpHost, other: NodeFacts) -> str:
 
 
 def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
-    """Return the fault of a node's routes to a block of the node with this address; empty if a
-    route is correct.
+    """Return the fault of a node's routes to a block of the node with this address; an empty string
+    if a route is correct.
 
     A route to a node of another subnet is correct if it leads through any router of the node's own
     subnet.

@@ -30,11 +30,11 @@ PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
 Deviations = Mapping[object, str]
-"""The faults, by keys that identify the same fault in another read."""
+"""The faults found by a read. A fault has the same key in each read."""
 
 
 class Look(NamedTuple):
-    """A node's HNS and the API's objects at one moment; a field that a check does not need is
+    """A node's HNS and the API's objects at one moment. Fields that a check does not need are
     empty."""
 
     endpoints: Sequence[HnsEndpoint]
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
 @dataclass
 class HnsHealth:
-    """The readings of a test."""
+    """The facts about HNS that a test reads."""
 
     changes: Changes
     hosts: Hosts
@@ -107,8 +107,8 @@ class HnsHealth:
         find: Callable[[Look], Deviations],
         looks: int = 2,
     ) -> Fact[tuple[str, ...]]:
-        """Return the deviations that every read shows. A read without deviations is the last
-        one."""
+        """Return the deviations that every read shows. No further read follows a read without
+        deviations."""
         look = read(node)
         found = dict(find(look))
         taken = 1
@@ -296,7 +296,7 @@ def _ports(look: Look) -> Iterator[Port]:
 
 def _address(service: Obj) -> str:
     """Return the IPv4 cluster address of a Service if kube-proxy serves it with all its backends;
-    otherwise an empty text."""
+    otherwise an empty string."""
     spec = mapping_at(service, "spec")
     policies = (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
     is_other = (
@@ -325,7 +325,7 @@ def _ends(slice_: Obj) -> list[Obj]:
 
 
 def _members_by_port(service: Obj, slices: Sequence[Obj]) -> dict[str, set[str]]:
-    """Return the addresses of ready backends by the name of a Service's port."""
+    """Return the addresses of a Service's ready backends, by the name of the Service's port."""
     found: dict[str, set[str]] = {}
     for one in _slices_of(service, slices):
         ready = {

@@ -25,7 +25,7 @@ class LinuxRoutes:
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
         """Return how a Linux node routes each block of Windows nodes (``one route for the whole
-        block``), and routes to networks that are no node's block."""
+        block``). Also return the routes to parts of a pool that are no node's block."""
         routes = {
             ipaddress.IPv4Network(route.destination): route for route in self.look(linux).routes
         }
@@ -41,7 +41,7 @@ class LinuxRoutes:
         return {name: Fact(text, f"ip route on node {linux}") for name, text in found.items()}
 
     def _to_block(self, routes: Routes, cidr: ipaddress.IPv4Network, owner: str) -> str:
-        """Return how a Linux node routes a block of ``owner``."""
+        """Return how a Linux node routes a block of the node ``owner``."""
         if cidr not in routes:
             return "no route for the whole block"
         hop = routes[cidr].gateway

@@ -31,7 +31,8 @@ class VxlanFacts:
     """The overlay's facts that a single test reads."""
 
     ABOUT = Conditions(modes=("vxlan",))
-    """Other clusters have no such overlay, so facts read there would be meaningless."""
+    """The only mode in which facts about the overlay are read; in other clusters these facts would
+    be meaningless."""
 
     def __init__(
         self,
@@ -42,10 +43,13 @@ class VxlanFacts:
         vni_changed: Callable[[], str] = str,
         overriding: Mapping[str, Mapping[str, Fact[str]]] | None = None,
     ) -> None:
-        """Set up the facts. ``looked_into``: Linux nodes that the run covers, so that the test may
-        read facts which they do not announce. ``vni_changed``: returns a text about another run
-        that has just changed the VNI of nodes; empty if there is none. ``overriding``: the settings
-        that override FelixConfiguration default (:mod:`conformance.facts.felix_settings`)."""
+        """Set up the facts.
+
+        ``looked_into``: Linux nodes that the run covers, so that the test may read facts which they
+        do not announce. ``vni_changed``: a function that returns a text about another run that has
+        just changed the VNI of nodes, or an empty string if there is none. ``overriding``: the
+        settings that override FelixConfiguration default (:mod:`conformance.facts.felix_settings`).
+        """
         self._felix = FelixSettings(lambda: calico.default("FelixConfiguration"), overriding or {})
         self._hosts = hosts
         self._calico = calico
@@ -144,8 +148,8 @@ class VxlanFacts:
         return self._vsid(windows, self._networks(windows))
 
     def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
-        """Return a fact about whether the node has the address that it announces; none if the
-        node's own addresses are unknown, or no node announces an address by annotation."""
+        """Return a fact about whether the node has the address that it announces. Return no fact if
+        the node's own addresses are unknown, or no node announces an address by annotation."""
         announced = self._calico.annotations()
         noted = announced.get(node, {}).get(ADDRESS, "").partition("/")[0]
         if not own or not _announcing(announced):
@@ -188,8 +192,8 @@ class VxlanFacts:
         }
 
     def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
-        """Return the port of a Linux node's VXLAN device if it differs from the configured port;
-        empty if the ports are equal, or if the node has no such device."""
+        """Return the port of a Linux node's VXLAN device if it differs from the configured port; an
+        empty mapping if the ports are equal, or if the node has no such device."""
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
@@ -212,8 +216,8 @@ class VxlanFacts:
     def _remote_subnets(
         self, node: str, networks: Sequence[HnsNetwork], peer: Peer
     ) -> dict[str, Fact[str]]:
-        """Return a Windows node's entries for a peer; empty for a peer without a tunnel, whose
-        blocks are in no pool of the overlay."""
+        """Return a Windows node's entries for a peer; an empty mapping for a peer without a tunnel,
+        whose blocks are in no pool of the overlay."""
         return (
             vxlan_entries.remote_subnets(
                 node, networks, peer, self._setting("vxlanVNI", node).value or 0
@@ -253,7 +257,7 @@ class VxlanFacts:
         """Return the other nodes (or only those in ``only``), as they announce themselves now.
 
         ``macs``: also read MAC addresses that nodes do not announce. A block that two nodes claim
-        is left out: no route to such a block is correct, and the fault is IPAM's.
+        is left out: no route to such a block is correct, and another claim covers the fault.
         """
         now = self._calico.annotations()
         blocks = self._calico.blocks(of_all=True)
@@ -277,8 +281,8 @@ class VxlanFacts:
         ]
 
     def _mac(self, node: NodeFacts) -> str:
-        """Return the MAC address of a Linux node's device, which never changes; empty if the run
-        does not read the node."""
+        """Return the MAC address of a Linux node's device, which never changes; an empty string if
+        the run does not read the node."""
         if node.name not in self._looked_into:
             return ""
         if node.name not in self._macs:
@@ -293,7 +297,7 @@ def _announcing(annotations: Mapping[str, Mapping[str, str]]) -> bool:
 
 
 def _number(field: str, told: Fact[str]) -> Fact[int]:
-    """Return a setting of VXLAN, or Calico's default if it is not set."""
+    """Return a setting of VXLAN as a number, or Calico's default if the setting is absent."""
     if told.value is None:
         return Fact(DEFAULTS[field], f"{told.source}, so the default applies")
     return Fact(int(told.value) if told.value.isdecimal() else None, told.source)

@@ -2,9 +2,9 @@
 """Compares the entries that a node needs to reach another node's pods with the entries that it has.
 The module reads nothing itself.
 
-A Linux node needs three entries: a route to each block of the other node by that node's tunnel, a
-neighbour entry with the MAC address of the tunnel, and a forwarding entry that leads frames for
-this MAC address to the other node. A Windows node has the data of all three entries in a
+A Linux node needs three kinds of entries. A route to each block of the other node leads to that
+node's tunnel. A neighbour entry has the MAC address of the tunnel. A forwarding entry leads frames
+for this MAC address to the other node. A Windows node has the data of all three entries in a
 RemoteSubnetRoute policy for each block, on its HNS network. (Calico:
 felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
@@ -31,18 +31,18 @@ class Peer:
     address: str
     """The address of the node itself."""
     tunnel: str
-    """The address of the node's end of the overlay; empty: the node announces none."""
+    """The address of the node's end of the overlay; an empty string if the node announces none."""
     mac: str
-    """The MAC address of the node's end of the overlay, in lower case; empty: it is not known. Only
-    Windows nodes announce their MAC address."""
+    """The MAC address of the node's end of the overlay, in lower case; an empty string if it is not
+    known. Only Windows nodes announce their MAC address."""
     blocks: tuple[ipaddress.IPv4Network, ...]
     is_announced: bool = True
     """True if the node announces its own address."""
 
     @property
     def unannounced(self) -> str:
-        """Return why no other node has entries for this node; empty: this node announces its
-        address."""
+        """Return why no other node has entries for this node; an empty string if this node
+        announces its address."""
         return "" if self.is_announced else f": node {self.name} announces no address of its own"
 
 
@@ -70,8 +70,8 @@ def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 
 def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
-    """Return where a Linux node sends frames for a peer's tunnel; empty for a Linux peer that the
-    node does not reach by the peer's tunnel."""
+    """Return where a Linux node sends frames for a peer's tunnel; an empty mapping for a Linux peer
+    that the node does not reach by the peer's tunnel."""
     reached = peer.os == "windows" or any(_by_tunnel(route, peer) for route in host.routes)
     if not (peer.blocks and reached):
         return {}
@@ -96,10 +96,11 @@ def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 
 def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) -> str:
-    """Return the fault of a Linux node's entries for a peer's tunnel; empty if there is none.
+    """Return the fault of a Linux node's entries for a peer's tunnel; an empty string if there is
+    none.
 
-    ``macs``: the MAC addresses in its neighbour entries. ``mac``: the tunnel's MAC address.
-    ``ends``: the destinations of frames for that MAC address.
+    ``macs``: the MAC addresses in the node's neighbour entries for the tunnel. ``mac``: the
+    tunnel's MAC address. ``ends``: the destinations of frames for that MAC address.
     """
     problems = (
         (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
@@ -133,8 +134,8 @@ def _end(entry: FdbEntry) -> str:
 def remote_subnets(
     node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int
 ) -> dict[str, Fact[str]]:
-    """Return how a Windows node reaches every block of a peer; unknown if the node's networks show
-    no policies at all."""
+    """Return how a Windows node reaches every block of a peer. The facts are unknown if the node's
+    networks show no policies."""
     if not any(network.shows_policies for network in networks):
         nothing = Fact[str](
             None, f"Get-HnsNetwork on node {node} shows no policies of a pod network"
@@ -159,7 +160,7 @@ def remote_subnets(
 
 
 def named(networks: Sequence[HnsNetwork]) -> str:
-    """Return the names of a node's pod networks; ``of pods`` if it has none."""
+    """Return the names of a node's pod networks; ``of pods`` if the node has no pod network."""
     return ", ".join(network.name for network in networks) or "of pods"
 
 

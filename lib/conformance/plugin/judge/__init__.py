@@ -82,8 +82,8 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
-        """Set up the hooks. ``demands``: maps a fixture to the conditions of the only sort of
-        cluster that the fixture describes."""
+        """Set up the hooks. ``demands``: for each fixture that describes only one sort of cluster,
+        the conditions of this sort."""
         self.state = state
         self.run = state.run
         self.demands = demands
@@ -384,8 +384,8 @@ class Judge:
         return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
 
     def _blamed(self, item: pytest.Item) -> list[str]:
-        """Return the Windows nodes of all wrong decisions, so that only these are tested again;
-        empty if all Windows nodes have wrong decisions."""
+        """Return the Windows nodes of all wrong decisions, so that only these are tested again.
+        Return none if all Windows nodes have wrong decisions."""
         statement = item.stash[STATEMENT]
         if not self.run.facts or item.stash[PLANNED].needs.windows > 1:
             return []
@@ -485,8 +485,8 @@ class _Undecided(Exception):
 
 
 def from_here(path: Path) -> Path:
-    """Return a path relative to the current directory if it lies below: files that users pass on
-    must not name a machine's folders."""
+    """Return a path relative to the current directory if the path lies below it, since files that
+    users pass on must not name a machine's folders."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

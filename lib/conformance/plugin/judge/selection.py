@@ -43,16 +43,16 @@ def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:
 
 
 def subjects(item: pytest.Item, known: Catalog) -> set[str]:
-    """Return a test's claims and tags; ``windows`` only if the test is not only about Linux."""
+    """Return a test's claims and tags. The tag ``windows`` is left out if the test is only about
+    Linux."""
     test = item.stash[PLANNED]
     found = {word for claim in test.claims(known) for word in (claim.id, *claim.tags)}
     return found if test.about_windows else found - {"windows"}
 
 
 def is_chosen(item: pytest.Item, option: Any, again: frozenset[str] | None, *, watch: bool) -> bool:
-    """Return whether the options select a test. ``again``: the only tests of a rerun. ``watch``:
-    the run has a standing watch.
-    """
+    """Return whether the options select a test. ``again``: the tests to which a rerun is limited.
+    ``watch``: the run has a standing watch."""
     test = item.stash[PLANNED]
     conditions = (
         not option.smoke or item.get_closest_marker("smoke"),

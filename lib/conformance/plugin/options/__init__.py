@@ -72,7 +72,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
         "read (AKS, services by hand)",
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
-        "--restore": "restore what runs that died have changed, remove what they left, and end",
+        "--restore": "restore the changes of runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only list what dead runs have left",
         "--run=ID": "with --restore or --janitor: only this run, if you know that its "
         "machine no longer exists",
@@ -134,12 +134,11 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "certificate, or the connection to it is plain HTTP",
         "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these verdicts",
         "--baseline=REPORT": "compare with this report; exit code 1 when a verdict became worse",
-        "--rerun-of=REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+        "--rerun-of=REPORT": "run again the tests that are VIOLATED, INCONCLUSIVE or NOT_RUN in this report; report on both runs",
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Maps each group, and each option with its argument, to the help. An option without an argument is
-a flag."""
+"""The help of each option with its argument, by group. An option without an argument is a flag."""
 EXAMPLES = {
     "-n auto": "everything, on a lab of its own",
     "-k vxlan": "one subject; --claim DEMO-7: one claim",

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def parsed(parse: Callable[[str], T], text: str | None) -> T | None:
-    """Return the parsed value of an option; None: it was not given."""
+    """Return the parsed value of an option; None if it was not given."""
     return parse(text) if text else None
 
 
@@ -39,12 +39,13 @@ def _version_problem(text: str | None) -> str:
 
 
 def _gate(option: Any) -> str:
-    """Return the first option that requires a gate; empty: none does."""
+    """Return the first option that requires a gate; an empty string if none does."""
     return next((written(name) for name in ("require", "baseline") if getattr(option, name)), "")
 
 
 def _not_with_prefix(option: Any) -> str:
-    """Return the option that ``--namespaces-prefix`` rules out; empty: none is given."""
+    """Return the option that ``--namespaces-prefix`` rules out; an empty string if no such option
+    is given."""
     names = ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep")
     given = (written(name) for name in names if getattr(option, name))
     return next(given, "") if option.namespaces_prefix else ""
@@ -170,7 +171,7 @@ for the value that the condition returned."""
 
 
 def shard(text: str) -> tuple[int, int] | None:
-    """Return the part and the number of parts that ``--shard`` names; None: it names none."""
+    """Return the part and the number of parts that ``--shard`` names; None if it names none."""
     found = re.fullmatch(r"([1-9]\d{0,2})/([1-9]\d{0,2})", text)
     if found is None or int(found[1]) > int(found[2]):
         return None

@@ -25,7 +25,7 @@ WITH_VALUES = (
     "disruptive_node",
     "max_disrupted_nodes",
 )
-"""Options with a value that the command to run claims again repeats; flags follow below."""
+"""Options with a value that are repeated in the command to run claims again; flags follow below."""
 FLAGS = (
     "allow_disruptive",
     "allow_cluster_disruptive",

@@ -90,7 +90,7 @@ def _peer(given: Any, direction: str, where: str) -> Peer:
 
 
 def _pods(given: Obj, where: str) -> Chooser | None:
-    """Return the predicate for pods, by namespaces alone or also by labels; None: the rule has no
+    """Return the predicate for pods, by namespaces alone or also by labels; None if the rule has no
     pods."""
     pods = fields.mapping(given.get("pods"), where, {"namespaceSelector", "podSelector"})
     is_of_spaces = given.get("pods") is None
@@ -117,8 +117,8 @@ Written = tuple[int | None, Any]
 
 
 def _ports(given: Any, read: Callable[[Obj, str], Written], where: str) -> dict[int | None, Ports]:
-    """Return ranges and names of ports by protocol. An entry without protocol and port opens
-    all."""
+    """Return ranges and names of ports by protocol. An entry without protocol and port opens all
+    ports."""
     found: dict[int | None, list[Any] | None] = {}
     for entry in fields.sequence(given, where):
         protocol, port = read(fields.mapping(entry, where), where)

@@ -34,14 +34,15 @@ _FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
 
 
 def unread(given: Any, where: str, why: str) -> list[Rule]:
-    """Return a rule that cannot be read. It has the rule's action if the action can be read;
-    Kubernetes' rules have Allow."""
+    """Return a list with one rule in place of a rule that cannot be read; an empty list for a Log
+    rule. The new rule has the action of the unreadable rule if that action can be read; a
+    Kubernetes rule has the action Allow."""
     action = given.get("action", "Allow") if isinstance(given, Mapping) else ""
     return [] if action == "Log" else [Rule(action if action in ACTIONS else "", where, unread=why)]
 
 
 def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:
-    """Return a rule of a Calico policy; None: it is a Log rule, which decides nothing.
+    """Return a rule of a Calico policy; None if it is a Log rule, which decides nothing.
 
     ``home``: the policy's namespace. Raise UsageProblem with the name of the ``owner``.
     """
@@ -68,14 +69,14 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the only IP version that a rule applies to, by its ipVersion or its protocol; None:
-    both versions. A notProtocol implies no version."""
+    """Return the only IP version that a rule applies to, by its ipVersion or its protocol; None if
+    it applies to both. A notProtocol implies no version."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
     for number, family in _FAMILIES.items():
         if number in protocols.values() and rule.get("ipVersion") not in (None, family):
-            raise UsageProblem(f"{place}: Calico refuses ipVersion {version} beside this ICMP")
+            raise UsageProblem(f"{place}: Calico refuses ipVersion {version} for this protocol")
         if number == protocols.get("protocol"):
             version = family
     return version
@@ -120,7 +121,8 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
 
 
 def of_labels(selector: Selector, member: Member) -> Truth:
-    """Return whether a selector selects a network set, or a pod, also by its account's labels."""
+    """Return whether a selector selects a network set or a pod. The labels of a pod include those
+    of its service account."""
     is_unknown = isinstance(member, Pod) and member.account_labels is None
     return None if is_unknown and OF_ACCOUNTS in selector.text else selector.selects(member.labels)
 
@@ -130,7 +132,7 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     spaces = peer.get("namespaceSelector")
     fields.of_pods(peer.get("selector"), f"{where} selector")
     if isinstance(spaces, str) and spaces.strip() != "global()":
-        fields.of_pods(spaces, f"{where} namespaceSelector, beside other parts")
+        fields.of_pods(spaces, f"{where} namespaceSelector with further parts")
     of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
     wanted = fields.readable(calico(peer.get("selector")), where)
     excluded = (

@@ -46,7 +46,7 @@ def is_foreign(obj: Obj) -> bool:
 
 @contextmanager
 def legible(where: str) -> Iterator[None]:
-    """Raise UsageProblem if a value inside has an unexpected type."""
+    """Raise UsageProblem if a value that the block reads has an unexpected type."""
     try:
         yield
     except (
@@ -151,7 +151,7 @@ def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
 
 
 def nets(value: Any, where: str, *, bare: bool = True) -> tuple[Range, ...] | None:
-    """Return the networks of a list, of either IP version, as numbers; None: no list.
+    """Return the networks of a list, of either IP version, as numbers; None if there is no list.
 
     ``bare``: an address without a prefix counts as a network, too.
     """

@@ -39,7 +39,7 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     peer = fields.mapping(given, where, {"podSelector", "namespaceSelector", "ipBlock"})
     block = fields.mapping(peer.get("ipBlock"), f"{where} ipBlock", {"cidr", "except"})
     if block and len(peer) > 1:
-        raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
+        raise UsageProblem(f"{where}: a peer has an ipBlock and a selector: write two peers")
     if block:
         return Peer(
             nets=fields.nets([block.get("cidr")], where, bare=False),
@@ -83,7 +83,7 @@ def _by_protocol(
         last = entry.get("endPort")
         if isinstance(port, str) and not any(map(str.isalpha, port)):
             raise UsageProblem(
-                f"{where}: port {fields.shown(port)} in quotes is a name, and a name has a letter"
+                f"{where}: port {fields.shown(port)} in quotes is a name, and a name needs a letter"
             )
         if last is not None and not isinstance(port, int):
             shown = f"endPort {fields.shown(last)} beside port {fields.shown(port)}"

@@ -50,7 +50,7 @@ class Decision:
     tier: str = ""
     policy: str = ""
     """The policy, ``NetworkPolicy shop/web``; empty: the end of the tier decided, or there is no
-    policy at all."""
+    policy."""
     rule: str = ""
     """``ingress rule 2``."""
     why: str = ""
@@ -67,8 +67,8 @@ class Decision:
 
 
 def of_way(ends: Iterable[Decision]) -> Verdict:
-    """Return the verdict of a path: denied if either end denies. Otherwise an end without a
-    verdict leaves the path without one."""
+    """Return the verdict of a path: denied if either end denies. Otherwise, if an end has no
+    verdict, the path has none."""
     verdicts = {decision.verdict for decision in ends}
     return next(
         one
@@ -198,8 +198,8 @@ class Oracle:
 
     @cached_property
     def _ready_only(self) -> World | None:
-        """Return the world with only ready members of Services; None: the verdicts are the same
-        there."""
+        """Return the world with only ready members of Services; None if no rule names a Service, or
+        every member is ready, so the verdicts are the same."""
         every = (
             rule for policy in self.policies for listed in policy.rules.values() for rule in listed
         )
@@ -248,8 +248,8 @@ class Walk:
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
-        """Return the message that names a Service in the rules with unknown members; empty if all
-        members are known."""
+        """Return the message that names a Service in the rules with unknown members; an empty
+        string if all members are known."""
         peers = (
             peer
             for one in self.order

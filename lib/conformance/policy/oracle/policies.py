@@ -108,7 +108,7 @@ BUILT_IN = (
 
 
 def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
-    """Return the tiers by name; Calico's own are always included. Raise UsageProblem."""
+    """Return the tiers by name; Calico's own tiers are always included. Raise UsageProblem."""
     found = {tier.name: tier for tier in BUILT_IN}
     for obj in objects:
         if obj.get("kind") != "Tier" or fields.is_foreign(obj):
@@ -124,12 +124,13 @@ def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
 
 
 def policies(objects: Iterable[Obj]) -> list[Policy]:
-    """Return the policies among the objects, unordered.  Raise UsageProblem for unreadable ones."""
+    """Return the policies among the objects, unordered. Raise UsageProblem for a policy that cannot
+    be read."""
     return [policy for obj in objects if (policy := policy_of(obj)) is not None]
 
 
 def policy_of(obj: Obj, *, strict: bool = True) -> Policy | None:
-    """Return the policy that an object describes; None: an object of another kind.
+    """Return the policy that an object describes; None if the object is of another kind.
 
     Raise UsageProblem for a part that cannot be read. If not ``strict``, an unreadable part may
     select any pod and decide any packet; only a policy of which nothing can be read is refused.
@@ -209,7 +210,8 @@ def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool
 
 
 def _admin(obj: Obj, label: str, kind: str, *, strict: bool) -> Policy:
-    """Return a policy of the network-policy-api. Without a rule it applies to both directions."""
+    """Return a policy of the network-policy-api. If the policy has no rule, it applies to both
+    directions."""
     spec = fields.mapping(obj.get("spec"), label, admin.SPEC if strict else ())
     # not strict: the caller knows the tier of a cluster's policy, so it is not read here
     tier, order = admin.place(kind, spec, label) if strict else ("", LAST)

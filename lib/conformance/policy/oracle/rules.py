@@ -100,7 +100,8 @@ class Rule:
 
     @cached_property
     def skipped_for(self) -> dict[Switch, tuple[str, ...]]:
-        """Map each departure by which Windows skips the whole rule to the fields that cause it."""
+        """Return each departure by which Windows skips the whole rule, with the fields of the rule
+        that cause this."""
         peers = (self.source, self.destination)
         negations = {"notProtocol": self.not_protocol is not None, "notICMP": bool(self.not_icmp)}
         found = {
@@ -218,7 +219,8 @@ def _at_port(
     chosen: Sequence[tuple[Member, Truth]] | None,
     there: Sequence[Member] | None,
 ) -> Iterator[Truth]:
-    """Yield whether a port is among the peer's ports, by number or by a member's name for it."""
+    """Yield whether a port is among the peer's ports, by number or by the name that a member gives
+    the port."""
     if peer.has_ports:
         yield any_of((within(port, peer.ports), _named(peer.named, chosen, packet, port)))
     if peer.not_ports or peer.not_named:
@@ -248,7 +250,7 @@ def _named(
 
 def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
     """Return whether the end is a member of the Service, and, for a destination, whether the port
-    is one of the Service's."""
+    is a port of the Service."""
     backends = world.backends_of(peer.service) if peer.service else ()
     if backends is None:
         return None

@@ -121,15 +121,15 @@ class World:
         return self._at[address]
 
     def members(self, address: int, *, of_destination: bool) -> Sequence[Member] | None:
-        """Return the members at one end of a packet; None: they are not known."""
+        """Return the members at one end of a packet; None if they are not known."""
         return self.at(address)
 
     def backends_of(self, service: tuple[str, str]) -> Sequence[Backend] | None:
-        """Return the members of a Service (namespace and name); None: they are not known."""
+        """Return the members of a Service (namespace and name); None if they are not known."""
         return None if service in self.unknown_services else self.backends.get(service, ())
 
     def only_ready(self) -> World | None:
-        """Return this world without members of Services that are not ready; None: every member is
+        """Return this world without members of Services that are not ready; None if every member is
         ready."""
         if not any(backend.unready for listed in self.backends.values() for backend in listed):
             return None

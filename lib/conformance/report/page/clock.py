@@ -17,7 +17,7 @@ def time_of_day(moment: str) -> str:
 
 
 def when(test: Mapping[str, Any]) -> str:
-    """Return when and where a test ran; empty if it is not known."""
+    """Return when and where a test ran; return an empty string if its start is not known."""
     if not test.get("started"):
         return ""
     start = unix(test["started"])

@@ -25,7 +25,7 @@ SORTS = {
     for system in ("linux", "windows")
     for end, verb in (("open", "opens"), ("closed", "closes"))
 }
-"""Map the kinds of policy changes in a report to their names on the page."""
+"""The name on the page of each kind of policy change in a report."""
 
 
 def charts(

@@ -92,8 +92,8 @@ def sentence(test: str) -> str:
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield one entry for equal decisions, and an entry with line and reason for each failed
-    decision."""
+    """Yield an entry for each group of equal decisions. For failed decisions, the entry has a line
+    with the reason of each decision."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for decision in sorted(decisions, key=lambda decision: _ORDER.index(decision["verdict"])):
         said = decision["reason"] if decision["verdict"] in GOOD else ""

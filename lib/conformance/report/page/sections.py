@@ -57,14 +57,15 @@ Claim = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Content:
-    """The source of all sections."""
+    """The data from which all sections are made."""
 
     plain: Mapping[str, Any]
     """The content of conformance.json."""
     claims: Sequence[Claim]
     """The report's claims with all fields, in the order in which they are counted."""
     causes: Sequence[Cause]
-    """All causes: first leaks, then the other causes, the worst first."""
+    """All causes, the worst first. Causes that let forbidden traffic pass come before all other
+    causes."""
     nodes: Sequence[str]
     """The cluster's nodes, Linux first."""
 
@@ -217,7 +218,7 @@ SECTIONS: Mapping[str, Callable[[Content], Any]] = {
     "run": lambda content: content.plain["run"],
     "timings": lambda content: content.plain.get("timings") or {},
 }
-"""Map each section of the template to the function that returns its content."""
+"""The function that returns the content of each section of the template."""
 
 
 def reason_text(claim: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Story:
-    """A story."""
+    """A story: a world and the events that follow."""
 
     world: World
     events: tuple[Event, ...]
