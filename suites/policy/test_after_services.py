@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A denial does not depend on Services, nor on labels that no policy selects: it is in force after
-pods, namespaces, accounts and policies get labels, after unrelated objects are created, and after
-Services in front of the denied pods are created, changed and deleted."""
+"""A denial does not depend on Services, nor on labels that no policy selects.
+
+The denial stays in force after pods, namespaces, accounts and policies get labels, and after
+unrelated objects are created. It also stays in force after Services in front of the denied pods are
+created, changed and deleted.
+"""
 
 from conformance.fixtures import (
     Case,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy can name its servers in a rule, or select them itself. Both admit the same clients,
-but on Windows the rule needs far more resources."""
+"""A policy can name its servers in a rule, or select them itself. Both forms admit the same
+clients, but on Windows the rule needs far more resources."""
 
 from conformance.fixtures import AclLists, Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
@@ -8,8 +8,8 @@ from conformance.marks import manifest, verifies
 NOBODY = "app == 'nobody'"
 ALL = "all()"
 SERVERS = "app == 'windows-server'"
-IN = "either way the policy allows this client to reach the servers"
-NOT_IN = "either way the policy allows no other client to reach the servers"
+IN = "in both forms the policy allows this client to reach the servers"
+NOT_IN = "in both forms the policy allows no other client to reach the servers"
 SELECTED = "the policy selects all pods of its namespace, and its rule allows only the servers"
 NOT_SELECTED = "the policy selects only the servers"
 ELSEWHERE = "no policy selects pods of another namespace"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that selects a pod for egress and has no rule lets it reach no peer, inside or
-outside the cluster; other pods still reach theirs. The other pods have the same labels in
-another namespace. The selected pod itself can open no connection, so other pods connect to it:
-this shows that it has a network at all."""
+"""A policy that selects a pod for egress and has no rule lets the pod reach no peer, inside or
+outside the cluster; other pods still reach their peers.
+
+The other pods have the same labels in another namespace. The selected pod itself can open no
+connection, so other pods connect to it: this shows that its network works.
+"""
 
 from conformance.fixtures import Case, Expect, ExternalPaths, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

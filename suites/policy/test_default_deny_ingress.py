@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A policy that selects a pod for ingress and has no rule admits no client, by TCP or UDP, and
-affects no other pod. Since no client reaches the server, the server itself connects to other
-pods: this shows that it has a network at all."""
+affects no other pod.
+
+Since no client reaches the server, the server itself connects to other pods: this shows that its
+network works.
+"""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that a rule excludes from its block are denied. On Linux the rest of the block is
-admitted. Windows skips such rules (XPOL-1), so they admit no client there. A Windows server
-therefore connects to other pods itself, which shows that it has a network at all."""
+admitted.
+
+Windows skips such rules (XPOL-1), so they admit no client there. A Windows server therefore
+connects to other pods itself, which shows that its network works.
+"""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules select by labels that some pods lack: a missing label differs from every value, an account
-belongs to the policy's own namespace, and a port's name means, for each Linux pod, the pod's own
-port number.
+"""Rules select by labels that some pods lack. A missing label differs from every value. An account
+belongs to the policy's own namespace. A port's name means, for each Linux pod, the pod's own port
+number.
 
 Each case has ports of its own on the same servers, so that all are tested under a single change.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule's selector applies to pods that start after the policy: a pod with its label is admitted,
-a pod without is not.
+"""A rule's selector applies to pods that start after the policy: a pod with the selected label is
+admitted, a pod without the label is not.
 
 New pods start on nodes with older pods that the policy was observed to deny.
 """

@@ -2,8 +2,8 @@
 """Policies open and close paths as documented after each event: pods come back, end slowly or lose
 their readiness, and objects to which policies refer are edited.
 
-The oracle gives the expectation after each event; stories are data, chosen to find state that a
-data plane does not update.
+The oracle gives the expectation after each event. Stories (sequences of events) are data, chosen to
+find state that a data plane does not update.
 """
 
 from conformance.fixtures import InStory

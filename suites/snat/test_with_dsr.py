@@ -37,6 +37,6 @@ def test_a_policy_knows_the_client_by_cluster_ip(
     )
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_everywhere(
-        because="the policy selects the client, which connects from its own address either way"
+        because="the policy selects the client, which always connects from its own address"
     )
     expect.removed(policy, because=REMOVED)
