@@ -135,7 +135,7 @@ def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched
     lock.acquire()
     told: list[str] = []
     recovery = Recovery(kube, {}, TIMINGS, tell=told.append)
-    young = "on another machine, and whether it has ended is not known: nothing of it is touched before 1 h"
+    young = "on another machine, and whether it has ended is not known: nothing of it is touched until the run is 1 h old"
     assert (recovery.dead()[0], young in recovery.dead()[1][0]) == ([], True)
     assert recovery.dead(named="other") == ([], ["run other is alive: nothing of it is touched"])
     silence(lock)

@@ -31,7 +31,7 @@ def test_an_active_half_must_be_known_to_the_catalog() -> None:
     [
         (
             {"applies": {"modes": ["vxlan"]}},
-            "name the part; the catalog has what holds for the whole claim",
+            "name the part; conditions of a whole claim belong in the catalog",
         ),
         ({"provisional": True}, "name the part"),
         ({"part": "p", "applies": {"modus": ["vxlan"]}}, "part='p'.*unknown key 'modus'"),

@@ -121,7 +121,7 @@ makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one ho
   exec: latency of an exec (about 5 s)
   powershell-start: PowerShell's start: cold, warm, two and three at once (about 20 s)
   agent-start: an agent's start, with CPU and memory of the node (about 30 s)
-  policy-effect: 15 changes of policy and their removals, including that of syn-again (about 60 s)
+  policy-effect: 15 changes of policy and their removals, including the denial of syn-again (about 60 s)
   host programs: raw output of every read-only program of a Windows host (about 20 s)
   errors: closed and open ports of TCP and UDP, resets (about 30 s)
   syn-again: a denial, repeated SYNs, and the system's time-out (about 45 s)
@@ -129,7 +129,7 @@ makes and removes namespaces ns-gw0 and ns-gw0-host; in them two pods and one ho
   sources: source addresses by pod, ClusterIP and NodePort (about 20 s)
   mtu: largest packets between nodes (about 10 s)
   http: answers of http.sys to malformed requests (about 15 s)
-  attempts-per-second: the maximum of attempts per second of an agent, in steps up to 40 \
+  attempts-per-second: the maximum number of attempts per second of an agent, in steps up to 40 \
 (about 20 s)
 about 6 min with images on the nodes, 10 min at most
 """

@@ -225,7 +225,7 @@ def test_a_small_catalog_is_read(folder: Path) -> None:
         (
             "needs: {windows: 1}",
             "isolation: node-exclusive",
-            "node-exclusive, and only that, names an OS",
+            "node-exclusive needs an OS in parentheses, and no other kind has one",
         ),
         ("needs: {windows: 1}", "applies: {modes: [overlay]}", "area.yaml:7: modes ['overlay']"),
         ("needs: {windows: 1}", "applies: {calico: '3.16'}", "area.yaml:7: '3.16' is not a range"),

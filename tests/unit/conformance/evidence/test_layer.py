@@ -104,7 +104,7 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: the Service's load balancer is right": (
         PathEvidence(should_be_open=True, backends_answer=True, balancer_node="w"),
-        "the load balancer on w is as the EndpointSlices say, and the backends answer at their own "
+        "the load balancer on w matches the EndpointSlices, and the backends answer at their own "
         "addresses: the fault is below kube-proxy, in HNS",
     ),
     "closed: a Service by a Linux node": (

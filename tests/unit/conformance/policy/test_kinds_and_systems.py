@@ -272,7 +272,7 @@ def test_a_negated_protocol_is_of_no_ip_version() -> None:
     rule = f"ingress: [{{action: Allow, notProtocol: {net}}}]"
     found = reach(policy("NetworkPolicy", "p", rule))
     assert verdicts(found, "bank/till", "shop/web")[0] is OPEN
-    with pytest.raises(UsageProblem, match="Calico refuses ipVersion 4 beside this ICMP"):
+    with pytest.raises(UsageProblem, match="Calico refuses ipVersion 4 for this protocol"):
         reach(policy("NetworkPolicy", "p", rule.replace(f"{net}}}", f"{net}, ipVersion: 4}}")))
 
 

@@ -275,7 +275,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             calico("ingress: [{action: Allow, source: {namespaceSelector: global() && has(a)}}]"),
-            "NetworkPolicy shop/x ingress rule 1 source namespaceSelector, beside other parts: Calico",
+            "NetworkPolicy shop/x ingress rule 1 source namespaceSelector with further parts: Calico",
         ),
         (
             calico("types: [ingress]"),
@@ -327,7 +327,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: '80'}]}]"),
-            "Kubernetes NetworkPolicy shop/x ingress rule 1: port '80' in quotes is a name, and a name has a letter",
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: port '80' in quotes is a name, and a name needs a letter",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: 80, protocol: tcp}]}]"),
@@ -352,7 +352,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
             KUBERNETES.format(
                 "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24}, podSelector: {}}]}]"
             ),
-            "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer with ipBlock and a selector, which are two peers",
+            "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer has an ipBlock and a selector: write two peers",
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, labels: {tier: 1}}, spec: {}}",

@@ -148,7 +148,7 @@ def test_what_opens_for_datagrams_alone_is_told_and_what_no_datagram_reached_bef
     ):
         watch(datagrams=opens(30, 3))
     with pytest.raises(
-        ControlBroken, match=r"the path in by UDP .* was not open before the policies"
+        ControlBroken, match=r"the path 'in' by UDP .* was not open before the policies"
     ):
         watch(answered=False)
 
@@ -197,7 +197,7 @@ def test_what_is_open_after_a_pause_between_other_pods_than_before_decides_nothi
     opened: list[Verdict],
 ) -> None:
     felix = turn("felix_edit", 0, 25, kind="cluster")
-    told = "path in of node linux-1 is open 34 s after felix_edit ended, but its pods were"
+    told = "path 'in' of node linux-1 is open 34 s after felix_edit ended, but its pods were"
     with pytest.raises(EnvironmentBroken, match=told):
         watch(opened=opened, turns=[felix], gone=60 if opened[0] is DROPPED else 0)
 
@@ -291,12 +291,12 @@ def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_a
 def test_a_path_of_which_nothing_more_was_heard_decides_nothing() -> None:
     with pytest.raises(
         EnvironmentBroken,
-        match="path in of node linux-1 had its last answer in second 19",
+        match="path 'in' of node linux-1 had its last answer in second 19",
     ):
         watch(opened=[DROPPED] * 20)
     drained = [turn("drain", 15, 58, "linux-1", kind="node")]
     (one,) = watch(opened=[DROPPED] * 20, turns=drained)
-    assert "the path in had no answer for 41 s" in one.reason
+    assert "the path 'in' had no answer for 41 s" in one.reason
 
 
 def test_a_path_that_was_not_open_before_the_policies_shows_nothing() -> None:
