@@ -17,7 +17,7 @@ from conformance.pods.placement import Placement
 from conformance.pods.pod_changes import changed_among
 from conformance.pods.starting import decision_on_failure
 from conformance.policy import worlds
-from conformance.policy.worlds import SPACES, Seat
+from conformance.policy.worlds import SPACES, TWIN, Seat
 
 BYSTANDERS = "c"
 """The name of the space whose pods no world selects."""
@@ -42,6 +42,8 @@ class Seats:
         outside stories."""
         self.member_pods: dict[str, Workload] = {}
         """Map each node to its member's pod."""
+        self.with_twins = False
+        """A story runs, so that the members' twins count as seats."""
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
@@ -64,9 +66,9 @@ class Seats:
     def seats(self) -> tuple[Seat, ...]:
         """Return all seats; seats of the same kind are in the order of their nodes."""
         own = tuple(
-            Seat(space, pod.os, node, pod.pod, pod.address)
+            Seat(_space(space), pod.os, node, pod.pod, pod.address, twin=space == TWIN)
             for (space, node), pod in self._pods.items()
-            if space != BYSTANDERS
+            if space in SPACES or (space == TWIN and self.with_twins)
         )
         return (*own, *self.members.values())
 
@@ -77,7 +79,9 @@ class Seats:
 
     def pod(self, seat: Seat) -> Workload:
         """Return the pod of a seat."""
-        return self.member_pods[seat.node] if seat.member else self._pods[seat.space, seat.node]
+        if seat.member:
+            return self.member_pods[seat.node]
+        return self._pods[TWIN if seat.twin else seat.space, seat.node]
 
     def taken(self) -> list[Decision]:
         """Deploy the seats, or renew seats whose pods changed. Return a decision for each node
@@ -103,6 +107,20 @@ class Seats:
         self._again()
         return [decision_on_failure(node, error) for node, error in self._failed.values()]
 
+    def meet_twins(self) -> None:
+        """Deploy a twin on each node with seats, on first use. Raise the errors of pods that do not
+        start."""
+        nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
+        wishes = {
+            (TWIN, node.name): self._wish(TWIN, node)
+            for node in nodes
+            if (SPACES[0], node.name) in self._pods and (TWIN, node.name) not in self._pods
+        }
+        pods = self._deployer.deploy(list(wishes.values())) if wishes else {}
+        self._wishes.update(wishes)
+        self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
+        self.with_twins = True
+
     def _prepare(self) -> None:
         for space, name in self.namespaces.items():
             self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
@@ -127,13 +145,13 @@ class Seats:
         self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
 
     def _wish(self, space: str, node: NodeFacts) -> Wish:
-        is_seat = space in SPACES
+        is_seat = space != BYSTANDERS
         return Wish(
             role=f"{node.os}-seat",
             node=node,
             name=f"{space}-{node.os}-{self._placement.number(node.name)}",
             labels=worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if is_seat else {},
-            namespace=self.namespaces[space],
+            namespace=self.namespaces[_space(space)],
             account=worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else "",
         )
 
@@ -146,3 +164,8 @@ class Seats:
             if pod.uid in wrong:
                 self.at_rest = False
                 self._pods[key] = self._deployer.again(self._wishes[key], wrong[pod.uid])
+
+
+def _space(space: str) -> str:
+    """Return the space that contains a seat; twins are in the first space."""
+    return SPACES[0] if space == TWIN else space

@@ -38,6 +38,8 @@ SEAT_LABELS = {
     ("b", "windows"): {"x": "13", "z": ""},
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
+    ("t", "linux"): {"x": "3", "y": "1", "role": "member"},
+    ("t", "windows"): {"x": "3", "role": "member"},
 }
 """Labels of seats, by space and operating system; each seat also has ``os`` and the labels of
 ``SEAT``. The label ``z`` exists with an empty value. ``team`` has the value of the other
@@ -48,11 +50,17 @@ ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 MEMBER = "m"
 """The name of members, the pods to which a story's events happen; they are in space ``a``."""
+TWIN = "t"
+"""The name of twins, which are in space ``a`` as well. A twin is on the same node as a member, with
+the same labels and account. No event of pods happens to it, so it must keep its connections: it
+shows state that a node shares between pods of the same policies."""
 SEATS_OF_ACCOUNT = (
     ("a", "linux"),
     ("b", "windows"),
     (MEMBER, "linux"),
     (MEMBER, "windows"),
+    (TWIN, "linux"),
+    (TWIN, "windows"),
 )
 """The seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
@@ -76,12 +84,19 @@ class Seat:
     member: bool = False
     """A story's events happen to this pod."""
     ready: bool = True
+    twin: bool = False
+    """The pod is a member's twin."""
+
+    @property
+    def of_story(self) -> bool:
+        """Return whether only stories have this seat."""
+        return self.member or self.twin
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return the seat's name in worlds: its space (``m`` for a member) and its operating
-        system."""
-        return (MEMBER if self.member else self.space), self.os
+        """Return the seat's name in worlds: its space (``m`` for a member, ``t`` for a twin) and
+        its operating system."""
+        return (MEMBER if self.member else TWIN if self.twin else self.space), self.os
 
 
 Key = tuple[str, str, str, int]
@@ -236,10 +251,10 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     Between these seats and the seats of other nodes, in both directions, one entry of PORTS is
     tried, a different entry for each pair in turn.
 
-    In a story there are members, too. A pair without a member is then tried only between first
-    seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
-    A pair with a member is tried with all of PORTS, because an event may change the answer for only
-    one entry.
+    In a story there are members and twins, too. A pair without them is then tried only between
+    first seats, with one entry of PORTS in turn: worlds without events show how policies are read
+    there. A pair with a member or a twin is tried with all of PORTS, because an event may change
+    the answer for only one entry. Twins are tried only with first seats of the two spaces.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -249,7 +264,7 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
         every = not _is_beside(source, destination, seats) and (
-            source.member or destination.member or (source in known and destination in known)
+            source.of_story or destination.of_story or (source in known and destination in known)
         )
         yield from (
             (source, destination, at) for at in (PORTS if every else PORTS[turn : turn + 1])
@@ -261,12 +276,15 @@ def _is_asked(
 ) -> bool:
     if _is_beside(source, destination, seats):
         return source is not destination and source in known and destination in known
+    if source.twin or destination.twin:
+        other = destination if source.twin else source
+        return not other.of_story and other in known
     return source is not destination and (source in known or destination in known)
 
 
 def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
-    """Return whether the pair has no member although ``seats`` contains one."""
-    return not (source.member or destination.member) and any(seat.member for seat in seats)
+    """Return whether the pair has neither member nor twin, although ``seats`` contains some."""
+    return not (source.of_story or destination.of_story) and any(seat.of_story for seat in seats)
 
 
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
