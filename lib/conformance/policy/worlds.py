@@ -113,9 +113,11 @@ class World:
     then: Obj = field(default_factory=dict)
     """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
     "KIND SPACE/NAME"}`` deletes it, ``{labels: {a.windows: {x: "1"}}}`` changes labels of seats,
-    of namespaces (``a``) or of their account (``a.teller``).  Empty: there is no edit."""
-    relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Seats and namespaces that an edit gave other labels."""
+    of namespaces (``a``) or of their account (``a.teller``). ``{labels: {a.teller: null}}`` deletes
+    the account; later labels make it again. Empty: there is no edit."""
+    relabelled: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    """The labels that an edit gave to seats, namespaces and accounts. None: the account is
+    deleted."""
     beside: tuple[str, ...] = ()
     """The claims of pairs for which these columns differ, on any nodes; other such pairs belong to
     no claim."""
@@ -177,11 +179,19 @@ def read(name: str, given: Any) -> World:
     objects = tuple(
         dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects")
     )
+    check_labels(then, f"world {name} then")
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
     return World(
         name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ())
     )
+
+
+def check_labels(edit: Mapping[str, Any], where: str) -> None:
+    """Raise UsageProblem if an edit deletes labels of anything but accounts."""
+    for name, given in (edit.get("labels") or {}).items():
+        if given is None and not name.endswith(f".{ACCOUNT}"):
+            raise UsageProblem(f"{where}: labels of {name}: only an account's labels may be null")
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -194,14 +204,14 @@ def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, s
         found.append({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         pays = world.relabelled.get(f"{space}.{ACCOUNT}", ACCOUNT_LABELS[space])
         account = {"name": ACCOUNT, "namespace": name, "labels": pays}
-        found.append({"kind": "ServiceAccount", "metadata": account})
+        found += [{"kind": "ServiceAccount", "metadata": account}] if pays is not None else []
     found += [_pod(seat, namespaces[seat.space], _labels(world, seat)) for seat in seats]
     return found + _slices(world, seats, namespaces)
 
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
     given = world.relabelled.get(".".join(seat.kind), SEAT_LABELS[seat.kind])
-    return {**SEAT, "os": seat.os, **given}
+    return {**SEAT, "os": seat.os, **(given or {})}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
