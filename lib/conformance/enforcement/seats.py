@@ -7,6 +7,7 @@ Each covered node has one seat in each of two namespaces, and one bystander in a
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 from conformance.errors import SuiteError
 from conformance.model.decision import Decision
@@ -79,9 +80,8 @@ class Seats:
 
     def pod(self, seat: Seat) -> Workload:
         """Return the pod of a seat."""
-        if seat.member:
-            return self.member_pods[seat.node]
-        return self._pods[TWIN if seat.twin else seat.space, seat.node]
+        space = TWIN if seat.twin else seat.space
+        return self.member_pods[seat.node] if seat.member else self._pods[space, seat.node]
 
     def taken(self) -> list[Decision]:
         """Deploy the seats, or renew seats whose pods changed. Return a decision for each node
@@ -95,10 +95,9 @@ class Seats:
             self._prepare()
             with ThreadPoolExecutor(max_workers=16) as pool:
                 list(pool.map(self._deploy, nodes))
-            order = [(space, node.name) for space in (*SPACES, BYSTANDERS) for node in nodes]
             self._pods = {
                 key: self._pods[key]
-                for key in order
+                for key in product((*SPACES, BYSTANDERS), [node.name for node in nodes])
                 if key in self._pods and key[1] not in self._failed
             }
         for os in worlds.SYSTEMS:
@@ -110,10 +109,9 @@ class Seats:
     def meet_twins(self) -> None:
         """Deploy a twin on each node with seats, on first use. Raise the errors of pods that do not
         start."""
-        nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
         wishes = {
             (TWIN, node.name): self._wish(TWIN, node)
-            for node in nodes
+            for node in (*self._placement.covered("linux"), *self._placement.covered("windows"))
             if (SPACES[0], node.name) in self._pods and (TWIN, node.name) not in self._pods
         }
         pods = self._deployer.deploy(list(wishes.values())) if wishes else {}
@@ -125,8 +123,11 @@ class Seats:
         for space, name in self.namespaces.items():
             self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
         for space in SPACES:
-            meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
-            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+            account = {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]},
+            }
             self._deployer.changes.apply(
                 account,
                 "some pods of policy tests run as this account",
@@ -145,12 +146,11 @@ class Seats:
         self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
 
     def _wish(self, space: str, node: NodeFacts) -> Wish:
-        is_seat = space != BYSTANDERS
         return Wish(
             role=f"{node.os}-seat",
             node=node,
             name=f"{space}-{node.os}-{self._placement.number(node.name)}",
-            labels=worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if is_seat else {},
+            labels={} if space == BYSTANDERS else worlds.SEAT | worlds.SEAT_LABELS[space, node.os],
             namespace=self.namespaces[_space(space)],
             account=worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else "",
         )

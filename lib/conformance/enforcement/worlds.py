@@ -235,9 +235,11 @@ class Ground:
         if wanted is None:
             changes.delete(target, why)
         elif now is None:
-            made = {"apiVersion": target.api_version, "kind": target.kind}
-            meta = {"name": target.name, "labels": dict(wanted)}
-            changes.apply({**made, "metadata": meta}, why, namespace=target.namespace)
+            made = {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "metadata": {"name": target.name, "labels": dict(wanted)},
+            }
+            changes.apply(made, why, namespace=target.namespace)
         else:
-            patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
-            changes.patch(target, patch, why)
+            changes.patch(target, {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}, why)

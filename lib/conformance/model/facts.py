@@ -110,8 +110,9 @@ class NodeFacts:
     @property
     def without_calico(self) -> str:
         """Return why Calico should not run on this node; empty: Calico should run, or may run."""
-        no_felix = self.felix.source if self.felix and self.felix.value is False else ""
-        return self.virtual or no_felix
+        return self.virtual or (
+            self.felix.source if self.felix and self.felix.value is False else ""
+        )
 
     @property
     def build(self) -> str:

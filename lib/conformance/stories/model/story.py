@@ -43,10 +43,9 @@ class Event:
         if "gone" in self.told:
             return f"{self.told['gone']} deleted"
         if "labels" in self.told:
-            changes = self.told["labels"].items()
             return ", ".join(
                 f"{name} deleted" if labels is None else f"other labels of {name}"
-                for name, labels in changes
+                for name, labels in self.told["labels"].items()
             )
         return f"{', '.join(map(fields.label, World('', '', (), self.told).puts))} written"
 
