@@ -38,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="begin no further row after M minutes",
     )
     group.addoption(
+        "--detection-powershell",
+        metavar="PROGRAM",
+        default="",
+        help="run the probe programs of Windows pods by this pwsh, and wait longer for their start",
+    )
+    group.addoption(
         "--detection-outcomes",
         metavar="FILE",
         default="",

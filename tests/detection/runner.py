@@ -28,6 +28,15 @@ from tests.detection.table import OUTSIDE, RED, Row, Table, kinds_of
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
+REAL_STARTS = {
+    "agent_hello": "60 s",
+    "agent_slot": "3 min",
+    "agent_silence": "45 s",
+    "exec_overhead": "20 s",
+    "pod_ready": "2 min",
+}
+"""The timings that replace a row's with ``--detection-powershell``: a real PowerShell takes seconds
+to start."""
 READY_WITHIN = 60.0
 """s. A limit that only a hanging lab exceeds."""
 RUN_WITHIN = 1200.0
@@ -90,17 +99,23 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, overrides: tuple[str, ...], tap: str, *, profile: str) -> Iterator[Lab]:
-    """Start a lab, with a tap if a name is given, and end it after the block."""
+def lab(
+    folder: Path, overrides: tuple[str, ...], tap: str, *, profile: str, powershell: str = ""
+) -> Iterator[Lab]:
+    """Start a lab, with a tap if a name is given, and end it after the block.
+
+    ``powershell``: the pwsh that runs the probe programs of Windows pods; empty: the stand-in.
+    """
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
     start = [str(Path(__file__).with_name("tapped_lab.py")), tap]
-    sets = [word for override in overrides for word in ("--set", override)]
+    options = [word for override in overrides for word in ("--set", override)]
+    options += [f"--powershell={powershell}"] if powershell else []
     log = folder / "lab.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, *start, "up", "--kubeconfig", str(path), "--ready-fd", str(writing),
-             "--profile", profile, *sets],
+             "--profile", profile, *options],
             pass_fds=(writing,), stdout=out, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True,
         )  # fmt: skip
     os.close(writing)

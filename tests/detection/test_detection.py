@@ -58,8 +58,9 @@ EDITS = (
 class Labs:
     """The lab of the row that is running; started anew when a row needs another one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, powershell: str) -> None:
         self._folder, self._stack = folder, contextlib.ExitStack()
+        self.powershell = powershell
         self._key: object = None
         self._lab: runner.Lab | None = None
         self._count = 0
@@ -71,7 +72,9 @@ class Labs:
             folder = self._folder / f"lab-{self._count}"
             folder.mkdir()
             self._lab = self._stack.enter_context(
-                runner.lab(folder, row.set, row.tap, profile=row.profile)
+                runner.lab(
+                    folder, row.set, row.tap, profile=row.profile, powershell=self.powershell
+                )
             )
             self._key = row.lab
         return self._lab
@@ -82,8 +85,11 @@ class Labs:
 
 
 @pytest.fixture(scope="module")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
-    one = Labs(tmp_path_factory.mktemp("labs"))
+def labs(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Labs]:
+    powershell = request.config.getoption("--detection-powershell")
+    one = Labs(tmp_path_factory.mktemp("labs"), powershell)
     yield one
     one.end()
 
@@ -102,9 +108,10 @@ def test_every_claim_says_what_its_row_expects(
         if row.edit:
             edit, *node = row.edit.split()
             wrong.enter_context(EDITS[edit](api, *node))
+        timings = row.timings | (runner.REAL_STARTS if labs.powershell else {})
         healthy = not (row.faults or row.edit or row.tap or row.set or row.on_service)
         outcome = runner.run(
-            where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only,
+            where, tmp_path, row.claims, row.parallel, timings, row.external_target, row.only,
             watch=healthy or "standing_watch" in row.only, options=row.options,
         )  # fmt: skip
     print(f"{row.name}: {outcome.seconds:.1f} s")

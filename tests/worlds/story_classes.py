@@ -80,10 +80,10 @@ def _units(event: Event, before: Sequence[Obj], ever: set[str]) -> Iterator[str]
     there = {fields.label(obj): obj for obj in before}
     if "gone" in event.told:
         yield f"{str(event.told['gone']).partition(' ')[0]}: deleted"
-    for name in event.told.get("labels") or {}:
+    for name, labels in (event.told.get("labels") or {}).items():
         _, dot, of = name.partition(".")
         kind = {"teller": "ServiceAccount", "": "Namespace"}.get(of if dot else "", "Pod")
-        yield f"{kind}: labels"
+        yield f"{kind}: labels" if labels is not None else f"{kind}: deleted"
     put = event.told.get("put") or []
     for obj in put if isinstance(put, list) else [put]:
         label = fields.label(obj)

@@ -35,7 +35,11 @@ MEMBERS = tuple(
     Seat("a", system, f"{system}-1", f"member-{system}", f"10.0.{number}.30", member=True)
     for number, system in enumerate(SYSTEMS)
 )
-ALL = (*SEATS, *MEMBERS)
+TWINS = tuple(
+    Seat("a", system, f"{system}-1", f"twin-{system}", f"10.0.{number}.40", twin=True)
+    for number, system in enumerate(SYSTEMS)
+)
+ALL = (*SEATS, *TWINS, *MEMBERS)
 
 
 class Mutant(NamedTuple):
@@ -119,6 +123,13 @@ READDRESSED = (
     "pod made", "pod made again", "pod replaced", "pod has ended", "pod deleted or evicted",
     "pod before its containers",
 )  # fmt: skip
+SHARED = "the policies of the twin, as if they were the member's"
+"""A stale data plane has one state for pods of the same policies, and drops it with one of them."""
+OF_ONE = (
+    "pod made again", "pod replaced", "pod has ended", "pod deleted or evicted", "pod ends slowly",
+    "container restarts", "readiness", "labels of a pod",
+)  # fmt: skip
+"""The events of one of two pods with the same policies."""
 ITSELF = "the event itself"
 """A stale data plane ignores the written or deleted object of the event."""
 MUTANTS = [
@@ -129,8 +140,14 @@ MUTANTS = [
     if forgets != ITSELF or one.word != "pods"
 ]
 MUTANTS += [Mutant(ADDRESS, event, system) for event in READDRESSED for system in SYSTEMS]
-
-
+MUTANTS += [Mutant(SHARED, event, system) for event in OF_ONE for system in SYSTEMS]
+STALE = FORGETS | {ADDRESS: _unknown, SHARED: FORGETS["all policies"]}
+"""The mutation of a scene's objects for each stale state."""
+WRONG_AT: dict[str, Callable[[Seat], bool]] = {
+    ADDRESS: lambda end: not end.member,
+    SHARED: lambda end: end.twin,
+}
+"""The ends that decide by a stale state; without an entry: all ends."""
 KNOWN = frozenset(MUTANTS)
 
 
@@ -154,21 +171,22 @@ def events_of(story: Story) -> Iterator[tuple[Scene, set[str]]]:
 
 
 def _differs(
-    right: Sequence[Cell], wrong: Sequence[Cell], system: str, *, peers: bool = False
+    right: Sequence[Cell],
+    wrong: Sequence[Cell],
+    system: str,
+    wrong_at: Callable[[Seat], bool] = lambda end: True,
 ) -> bool:
     """Return whether the verdict on some cell changes if the ends on a system decide as in
     ``wrong``.
 
-    ``peers``: only those ends that are not members.
+    ``wrong_at``: returns whether this holds for an end.
     """
     for cell, other in zip(right, wrong, strict=True):
         if Verdict.NOT_SAID in (cell.expected, other.expected):
             continue
         ends = (cell.source, cell.destination)
         decided: list[Decision] = [
-            other.decisions[place]
-            if end.os == system and not (peers and end.member)
-            else cell.decisions[place]
+            other.decisions[place] if end.os == system and wrong_at(end) else cell.decisions[place]
             for place, end in enumerate(ends)
         ]
         if of_way(decided) is not cell.expected:
@@ -187,13 +205,13 @@ def showing(story: Story) -> Iterator[frozenset[Mutant]]:
         seats = scene.seats(ALL)
         objects = objects_of(scene, seats)
         right = list(worlds.cells(objects, seats, "POL-1"))
-        for forgets, read in (*FORGETS.items(), (ADDRESS, _unknown)) if happened else ():
+        for forgets, read in STALE.items() if happened else ():
             mutated = read(objects)
             if mutated == objects:
                 continue
             wrong = list(worlds.cells(mutated, seats, "POL-1"))
             for system in SYSTEMS:
-                if _differs(right, wrong, system, peers=forgets == ADDRESS):
+                if _differs(right, wrong, system, WRONG_AT.get(forgets, lambda end: True)):
                     found.update(Mutant(forgets, event, system) for event in happened)
         if scene.event and not scene.event.pods:
             wrong = list(worlds.cells(past, seats, "POL-1"))

@@ -39,8 +39,7 @@ class ThirdPartyPods(Disruption):
         journal's entry, which must be closed afterwards, and its contents.
         """
         pods = self.on(node)
-        entry = DAEMONSET_PODS.note(self.journal, node, pods=pods) if pods else None
-        return entry, pods
+        return (DAEMONSET_PODS.note(self.journal, node, pods=pods) if pods else None), pods
 
     def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
         """Delete the recorded pods, wait until their DaemonSets' new pods are ready, and close the

@@ -7,6 +7,7 @@ Each covered node has one seat in each of two namespaces, and one bystander in a
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 from conformance.errors import SuiteError
 from conformance.model.decision import Decision
@@ -17,7 +18,7 @@ from conformance.pods.placement import Placement
 from conformance.pods.pod_changes import changed_among
 from conformance.pods.starting import decision_on_failure
 from conformance.policy import worlds
-from conformance.policy.worlds import SPACES, Seat
+from conformance.policy.worlds import SPACES, TWIN, Seat
 
 BYSTANDERS = "c"
 """The name of the space whose pods no world selects."""
@@ -42,6 +43,8 @@ class Seats:
         happen. Empty outside stories."""
         self.member_pods: dict[str, Workload] = {}
         """The pod of each node's member, by node."""
+        self.with_twins = False
+        """True while a story runs: then the members' twins count as seats."""
         self.at_rest = False
         """True if the path between every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
@@ -65,9 +68,9 @@ class Seats:
     def seats(self) -> tuple[Seat, ...]:
         """Return all seats; seats of the same kind are in the order of their nodes."""
         own = tuple(
-            Seat(space, pod.os, node, pod.pod, pod.address)
+            Seat(_space(space), pod.os, node, pod.pod, pod.address, twin=space == TWIN)
             for (space, node), pod in self._pods.items()
-            if space != BYSTANDERS
+            if space in SPACES or (space == TWIN and self.with_twins)
         )
         return (*own, *self.members.values())
 
@@ -78,7 +81,8 @@ class Seats:
 
     def pod(self, seat: Seat) -> Workload:
         """Return the pod of a seat."""
-        return self.member_pods[seat.node] if seat.member else self._pods[seat.space, seat.node]
+        space = TWIN if seat.twin else seat.space
+        return self.member_pods[seat.node] if seat.member else self._pods[space, seat.node]
 
     def taken(self) -> list[Decision]:
         """Deploy the seats, or renew seats whose pods changed. Return a decision for each node
@@ -92,10 +96,9 @@ class Seats:
             self._prepare()
             with ThreadPoolExecutor(max_workers=16) as pool:
                 list(pool.map(self._deploy, nodes))
-            order = [(space, node.name) for space in (*SPACES, BYSTANDERS) for node in nodes]
             self._pods = {
                 key: self._pods[key]
-                for key in order
+                for key in product((*SPACES, BYSTANDERS), [node.name for node in nodes])
                 if key in self._pods and key[1] not in self._failed
             }
         for os in worlds.SYSTEMS:
@@ -104,12 +107,28 @@ class Seats:
         self._again()
         return [decision_on_failure(node, error) for node, error in self._failed.values()]
 
+    def meet_twins(self) -> None:
+        """Deploy a twin on each node with seats, on first use. Raise the errors of pods that do not
+        start."""
+        wishes = {
+            (TWIN, node.name): self._wish(TWIN, node)
+            for node in (*self._placement.covered("linux"), *self._placement.covered("windows"))
+            if (SPACES[0], node.name) in self._pods and (TWIN, node.name) not in self._pods
+        }
+        pods = self._deployer.deploy(list(wishes.values())) if wishes else {}
+        self._wishes.update(wishes)
+        self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
+        self.with_twins = True
+
     def _prepare(self) -> None:
         for space, name in self.namespaces.items():
             self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
         for space in SPACES:
-            meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
-            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+            account = {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]},
+            }
             self._deployer.changes.apply(
                 account,
                 "some pods of policy tests run as this account",
@@ -128,13 +147,12 @@ class Seats:
         self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
 
     def _wish(self, space: str, node: NodeFacts) -> Wish:
-        is_seat = space in SPACES
         return Wish(
             role=f"{node.os}-seat",
             node=node,
             name=f"{space}-{node.os}-{self._placement.number(node.name)}",
-            labels=worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if is_seat else {},
-            namespace=self.namespaces[space],
+            labels={} if space == BYSTANDERS else worlds.SEAT | worlds.SEAT_LABELS[space, node.os],
+            namespace=self.namespaces[_space(space)],
             account=worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else "",
         )
 
@@ -147,3 +165,8 @@ class Seats:
             if pod.uid in wrong:
                 self.at_rest = False
                 self._pods[key] = self._deployer.again(self._wishes[key], wrong[pod.uid])
+
+
+def _space(space: str) -> str:
+    """Return the space that contains a seat; twins are in the first space."""
+    return SPACES[0] if space == TWIN else space

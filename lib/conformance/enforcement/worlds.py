@@ -129,8 +129,9 @@ class Ground:
     applied: AppliedObjects
     at: float = 0.0
     """The time when the newest change was accepted (``time.monotonic``)."""
-    _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
-    """The present labels of pods and namespaces that do not have their usual labels."""
+    _labels: dict[ObjectRef, Mapping[str, str] | None] = field(default_factory=dict)
+    """The labels of pods, namespaces and accounts, if they have ever been changed. None: the
+    account is deleted."""
 
     def show(self, world: World) -> str:
         """Bring exactly this world's objects and labels into force; return the objects as YAML.
@@ -225,5 +226,22 @@ class Ground:
             now = self._labels.get(target, at_rest)
             if wanted != now:
                 self._labels[target] = wanted
-                patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
-                self.applied.changes.patch(target, patch, "a label that a world's policy selects")
+                self._change_labels(target, now, wanted)
+
+    def _change_labels(
+        self, target: ObjectRef, now: Mapping[str, str] | None, wanted: Mapping[str, str] | None
+    ) -> None:
+        """Replace the labels of an object; None: the object does not exist."""
+        changes = self.applied.changes
+        why = "a label that a world's policy selects"
+        if wanted is None:
+            changes.delete(target, why)
+        elif now is None:
+            made = {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "metadata": {"name": target.name, "labels": dict(wanted)},
+            }
+            changes.apply(made, why, namespace=target.namespace)
+        else:
+            changes.patch(target, {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}, why)

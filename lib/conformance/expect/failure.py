@@ -320,8 +320,7 @@ def _lost_control(path: Path) -> Path | None:
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None
-    kind = path.controls[kinds.index(min(kinds))]
-    return min(kind, key=_connected)
+    return min(path.controls[kinds.index(min(kinds))], key=_connected)
 
 
 def _connected(path: Path) -> float:

@@ -114,8 +114,9 @@ class Kube(Connection):
             self._demand_success(answer, data, name)
             return parse(data, name)
 
-        within = self.timings.api_retry
-        return self._repeat(name, ask, refused=repeat, lost=bool(repeat), within=within)
+        return self._repeat(
+            name, ask, refused=repeat, lost=bool(repeat), within=self.timings.api_retry
+        )
 
     def _demand_success(self, answer: Any, data: bytes, name: str) -> None:
         """Raise ApiRefused unless the server has carried out the request."""

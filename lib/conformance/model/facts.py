@@ -111,8 +111,9 @@ class NodeFacts:
     def without_calico(self) -> str:
         """Return why Calico should not run on this node; an empty string if Calico should run, or
         may run."""
-        no_felix = self.felix.source if self.felix and self.felix.value is False else ""
-        return self.virtual or no_felix
+        return self.virtual or (
+            self.felix.source if self.felix and self.felix.value is False else ""
+        )
 
     @property
     def build(self) -> str:

@@ -83,8 +83,7 @@ class PassingServices:
         done = self._changes.apply(
             made, f"is created and deleted for pods {first.role}", namespace=first.namespace
         )
-        front = self._services.read(done or made, backends).by_address
-        return replace(front, backend_port=behind)
+        return replace(self._services.read(done or made, backends).by_address, backend_port=behind)
 
 
 class LoadBalancers(PassingServices):

@@ -38,6 +38,8 @@ SEAT_LABELS = {
     ("b", "windows"): {"x": "13", "z": ""},
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
+    ("t", "linux"): {"x": "3", "y": "1", "role": "member"},
+    ("t", "windows"): {"x": "3", "role": "member"},
 }
 """Labels of seats, by space and operating system; each seat also has ``os`` and the labels of
 ``SEAT``. The label ``z`` exists with an empty value. ``team`` has the value of the other
@@ -48,11 +50,17 @@ ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 MEMBER = "m"
 """The name of members, the pods to which a story's events happen; they are in space ``a``."""
+TWIN = "t"
+"""The name of twins, which are in space ``a`` as well. A twin is on the same node as a member, with
+the same labels and account. No event of pods happens to it, so it must keep its connections: it
+shows state that a node shares between pods of the same policies."""
 SEATS_OF_ACCOUNT = (
     ("a", "linux"),
     ("b", "windows"),
     (MEMBER, "linux"),
     (MEMBER, "windows"),
+    (TWIN, "linux"),
+    (TWIN, "windows"),
 )
 """The seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
@@ -76,12 +84,19 @@ class Seat:
     member: bool = False
     """A story's events happen to this pod."""
     ready: bool = True
+    twin: bool = False
+    """The pod is a member's twin."""
+
+    @property
+    def of_story(self) -> bool:
+        """Return whether only stories have this seat."""
+        return self.member or self.twin
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return the seat's name in worlds: its space (``m`` for a member) and its operating
-        system."""
-        return (MEMBER if self.member else self.space), self.os
+        """Return the seat's name in worlds: its space (``m`` for a member, ``t`` for a twin) and
+        its operating system."""
+        return (MEMBER if self.member else TWIN if self.twin else self.space), self.os
 
 
 Key = tuple[str, str, str, int]
@@ -98,9 +113,11 @@ class World:
     then: Obj = field(default_factory=dict)
     """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
     "KIND SPACE/NAME"}`` deletes it, ``{labels: {a.windows: {x: "1"}}}`` changes labels of seats,
-    of namespaces (``a``) or of their account (``a.teller``).  Empty: there is no edit."""
-    relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Seats and namespaces that an edit gave other labels."""
+    of namespaces (``a``) or of their account (``a.teller``). ``{labels: {a.teller: null}}`` deletes
+    the account; later labels make it again. Empty: there is no edit."""
+    relabelled: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    """The labels that an edit gave to seats, namespaces and accounts. None: the account is
+    deleted."""
     beside: tuple[str, ...] = ()
     """The claims that the world's file names for differences between the columns PROMISE and
     WINDOWS. A pair with another difference decides no claim."""
@@ -162,11 +179,19 @@ def read(name: str, given: Any) -> World:
     objects = tuple(
         dict(obj) for obj in fields.sequence(said.get("objects"), f"world {name} objects")
     )
+    check_labels(then, f"world {name} then")
     if not said.get("claim") or not objects:
         raise UsageProblem(f"world {name}: a claim and objects are expected")
     return World(
         name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ())
     )
+
+
+def check_labels(edit: Mapping[str, Any], where: str) -> None:
+    """Raise UsageProblem if an edit deletes labels of anything but accounts."""
+    for name, given in (edit.get("labels") or {}).items():
+        if given is None and not name.endswith(f".{ACCOUNT}"):
+            raise UsageProblem(f"{where}: labels of {name}: only an account's labels may be null")
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -179,14 +204,14 @@ def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, s
         found.append({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         pays = world.relabelled.get(f"{space}.{ACCOUNT}", ACCOUNT_LABELS[space])
         account = {"name": ACCOUNT, "namespace": name, "labels": pays}
-        found.append({"kind": "ServiceAccount", "metadata": account})
+        found += [{"kind": "ServiceAccount", "metadata": account}] if pays is not None else []
     found += [_pod(seat, namespaces[seat.space], _labels(world, seat)) for seat in seats]
     return found + _slices(world, seats, namespaces)
 
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
     given = world.relabelled.get(".".join(seat.kind), SEAT_LABELS[seat.kind])
-    return {**SEAT, "os": seat.os, **given}
+    return {**SEAT, "os": seat.os, **(given or {})}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -236,10 +261,10 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     Between these seats and the seats of other nodes, in both directions, one entry of PORTS is
     tried, a different entry for each pair in turn.
 
-    In a story there are members, too. A pair without a member is then tried only between first
-    seats, with one entry of PORTS in turn: worlds without events show how policies are read there.
-    A pair with a member is tried with all of PORTS, because an event may change the answer for only
-    one entry.
+    In a story there are members and twins, too. A pair without them is then tried only between
+    first seats, with one entry of PORTS in turn: worlds without events show how policies are read
+    there. A pair with a member or a twin is tried with all of PORTS, because an event may change
+    the answer for only one entry. Twins are tried only with first seats of the two spaces.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -249,7 +274,7 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
         every = not _is_beside(source, destination, seats) and (
-            source.member or destination.member or (source in known and destination in known)
+            source.of_story or destination.of_story or (source in known and destination in known)
         )
         yield from (
             (source, destination, at) for at in (PORTS if every else PORTS[turn : turn + 1])
@@ -261,12 +286,15 @@ def _is_asked(
 ) -> bool:
     if _is_beside(source, destination, seats):
         return source is not destination and source in known and destination in known
+    if source.twin or destination.twin:
+        other = destination if source.twin else source
+        return not other.of_story and other in known
     return source is not destination and (source in known or destination in known)
 
 
 def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
-    """Return whether the pair has no member although ``seats`` contains one."""
-    return not (source.member or destination.member) and any(seat.member for seat in seats)
+    """Return whether the pair has neither member nor twin, although ``seats`` contains some."""
+    return not (source.of_story or destination.of_story) and any(seat.of_story for seat in seats)
 
 
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:

@@ -157,8 +157,9 @@ class Agents:
         """Hold a slot for the start of a program in a pod. Raise ProbeBroken if no slot is free in
         time."""
         if source.os == "windows":
-            count = self.limits.powershell_starts
-            return self.slots.hold(f"powershell-{source.node}", count, within, purpose)
+            return self.slots.hold(
+                f"powershell-{source.node}", self.limits.powershell_starts, within, purpose
+            )
         return self.slots.hold(f"python-{source.node}", self.limits.agents, within, purpose)
 
     def revalidate(self) -> None:

@@ -218,8 +218,9 @@ class Hosts:
         Example: ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise the errors of
         :meth:`hns_networks`.
         """
-        said = self._text(node, STOP + windows_host.VERSION)
-        return windows_host.calico_program(said, f"node {node}")
+        return windows_host.calico_program(
+            self._text(node, STOP + windows_host.VERSION), f"node {node}"
+        )
 
     def service(self, node: str, name: str) -> str:
         """Return the state of a Windows service, such as ``Running``; an empty string if it is not
@@ -421,8 +422,7 @@ def quoted(text: str) -> str:
     """
     if NOT_IN_SCRIPTS.search(text):
         raise ProbeBroken(f"{text!r} is not sent to a Windows host: cmd.exe would interpret it")
-    doubled = SINGLE_QUOTES.sub(r"\g<0>\g<0>", text)
-    return f"'{doubled}'"
+    return "'" + SINGLE_QUOTES.sub(r"\g<0>\g<0>", text) + "'"
 
 
 def _decoded(output: bytes) -> str:

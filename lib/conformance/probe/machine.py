@@ -150,8 +150,7 @@ class Machine:
             return True
         with self._lock:
             felt = [at for at, seconds in self._late if at >= since and seconds >= FELT]
-        moments = [since, *felt, now]
-        return all(later - earlier < WINDOW for earlier, later in pairwise(moments))
+        return all(later - earlier < WINDOW for earlier, later in pairwise([since, *felt, now]))
 
     def _is_starved(self, since: float) -> bool:
         """Return whether processes that compute have got less than a tenth of the time that they

@@ -42,5 +42,4 @@ def suite(plain: Mapping[str, Any]) -> str:
     found = plain.get("suite") or {}
     commit = f" ({found['commit']})" if found.get("commit") else ""
     version = found.get("version") or "of unknown version"
-    catalog = (found.get("catalog") or "unknown")[:12]
-    return f"suite {version}{commit}, catalog {catalog}"
+    return f"suite {version}{commit}, catalog {(found.get('catalog') or 'unknown')[:12]}"

@@ -136,5 +136,4 @@ def stories(draw: Draw) -> Story:
         there |= {fields.label(event["put"])} if "put" in event else set()
         there -= {event.get("gone", "")}
         told.append(event)
-    given = {"claim": CLAIM, "objects": list(made.values()), "events": told}
-    return story.read("drawn", given)
+    return story.read("drawn", {"claim": CLAIM, "objects": list(made.values()), "events": told})

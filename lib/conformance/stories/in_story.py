@@ -33,6 +33,7 @@ class InStory(InWorld):
         # set for each story, since a search runs many stories with the same members
         self.members.labels = self.story.world.relabelled
         self.members.come()
+        seats.meet_twins()
         self._at_rest("before the story")
         seats.at_rest = False
         asked: list[CellResult] = []
@@ -45,6 +46,7 @@ class InStory(InWorld):
         finally:
             self.ground.clear()
             self.members.remove()
+            seats.with_twins = False
         self._at_rest("after the story")
         seats.at_rest = True
         self._report(asked, f"{because} after {scene}", f"after {scene}: " if scene.event else "")

@@ -41,7 +41,7 @@ class Members:
     deployer: Pods
     placement: Placement
     seats: Seats
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
     """Labels of members that the story changed, in the form of world files."""
     last: bool = False
     """True if the members end slowly in the story; they then have a hook that delays their end."""
@@ -234,7 +234,7 @@ class Members:
         own = self.labels.get(
             f"{worlds.MEMBER}.{node.os}", worlds.SEAT_LABELS[worlds.MEMBER, node.os]
         )
-        made["metadata"]["labels"] |= {**worlds.SEAT, **own, tailor.SEAT: name}
+        made["metadata"]["labels"] |= {**worlds.SEAT, **(own or {}), tailor.SEAT: name}
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
         made["spec"]["tolerations"] = tolerations(pods.settings.tolerations)
         made["spec"]["affinity"] = tailor.on_nodes(node.name)

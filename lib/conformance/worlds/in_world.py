@@ -327,8 +327,7 @@ class InWorld(Session):
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
         patience = self.timings.of(source.os)
         if held:
-            single = cell.protocol == "UDP"
-            return rule.for_single_packets(patience.udp_give_up) if single else rule
+            return rule.for_single_packets(patience.udp_give_up) if cell.protocol == "UDP" else rule
         rule = replace(
             rule, agree_span=rule.agree_span / 2, hold=0.0, near=patience.tcp_give_up
         )  # bystanders have the same time limit

@@ -29,8 +29,7 @@ _STEPS_AT_ONCE = 64
 
 def timestamp(offset_seconds: int = 0) -> str:
     """Return the time as metadata has it: whole seconds, UTC."""
-    now = datetime.now(UTC) + timedelta(seconds=offset_seconds)
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.now(UTC) + timedelta(seconds=offset_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def without(items: list[Any], value: object) -> list[Any]:

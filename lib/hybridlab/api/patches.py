@@ -124,15 +124,17 @@ def _merge_list(
         return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
     before = list(target) if isinstance(target, list) else []
     if rule.is_set:
-        added = [item for item in patch if item not in before]
-        return _ordered(before + added, patch, before, rule)
+        return _ordered(
+            before + [item for item in patch if item not in before], patch, before, rule
+        )
     if {"$patch": "replace"} in patch:
         return [item for item in patch if item != {"$patch": "replace"}]
     current = before
     for item in patch:
         current = _merge_item(current, item, rule.patch_key, shape)
-    order = [item for item in patch if item.get("$patch") != "delete"]
-    return _ordered(current, order, before, rule)
+    return _ordered(
+        current, [item for item in patch if item.get("$patch") != "delete"], before, rule
+    )
 
 
 def _merge_item(current: list[Any], item: Any, key: str, shape: Shape | None) -> list[Any]:

@@ -362,5 +362,4 @@ async def _settled(outputs: asyncio.Future[list[None]]) -> None:
 
 
 def _stamp(moment: float) -> bytes:
-    text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
-    return f"{text}000Z ".encode()
+    return f"{datetime.fromtimestamp(moment, UTC).strftime('%Y-%m-%dT%H:%M:%S.%f')}000Z ".encode()

@@ -76,8 +76,9 @@ class Affinity(Subject):
             kept, _ = _newest(polled, place)
             if error := self._problem(polled, place):
                 observed = message.summary(kept) if not _answered(kept) else "several backends"
-                error = self.unless_changed(client, target, error)
-                return Ruling(error=error, symptom=(STAYS, observed))
+                return Ruling(
+                    error=self.unless_changed(client, target, error), symptom=(STAYS, observed)
+                )
             if not _should_stay(client) and len(_names(kept)) == 1:
                 text = f"{client.label} -> {target.label}: its connections stay with one backend"
                 return Ruling(
@@ -96,8 +97,9 @@ class Affinity(Subject):
         index = 2 * place * CONNECTIONS
         names = _names(kept)
         if _answered(kept) and not (_answered(plain) and len(_names(plain)) > 1):
-            so = f"although {SEVERAL}"
-            return polled.broken_control(index + CONNECTIONS, "several backends", {}, so=so)
+            return polled.broken_control(
+                index + CONNECTIONS, "several backends", {}, so=f"although {SEVERAL}"
+            )
         if _answered(kept) and (len(names) == 1 or not _should_stay(polled.attempts[index].source)):
             return None
         source = polled.attempts[index].source

@@ -299,8 +299,9 @@ def _own(target: Target) -> Target:
 def _connections(backends: int, rounds: int) -> int:
     """Return the number of connections that a source needs in each round to reach all backends
     within this number of rounds."""
-    in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
-    return max(AT_LEAST, math.ceil(in_all / rounds))
+    return max(
+        AT_LEAST, math.ceil(backends * math.log(max(backends, 1) / MISSED_BY_CHANCE) / rounds)
+    )
 
 
 def _by_source(observations: Sequence[Observation], at_once: int) -> list[list[Observation]]:

@@ -52,8 +52,9 @@ class _Look:
     def answered(self) -> bool:
         """Return whether packets reached the new pod."""
         verdict = self.new_pod.verdict
-        up = as_wanted(self.beside, True)
-        return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
+        return verdict is Verdict.CONNECTED or (
+            verdict in REFUSALS and as_wanted(self.beside, True)
+        )
 
 
 @dataclass

@@ -191,8 +191,9 @@ def _is_of(endpoint: HnsEndpoint, pod: Obj) -> bool:
     addresses = {str(one.get("ip")) for one in list_at(pod, "status", "podIPs")}
     if not sandbox:
         return endpoint.address in addresses
-    is_its = endpoint.name.startswith(str(sandbox))
-    return is_its and (not addresses or endpoint.address in addresses)
+    return endpoint.name.startswith(str(sandbox)) and (
+        not addresses or endpoint.address in addresses
+    )
 
 
 def _is_ready(pod: Obj) -> bool:

@@ -43,7 +43,10 @@ class Event:
         if "gone" in self.told:
             return f"{self.told['gone']} deleted"
         if "labels" in self.told:
-            return f"other labels of {', '.join(self.told['labels'])}"
+            return ", ".join(
+                f"{name} deleted" if labels is None else f"other labels of {name}"
+                for name, labels in self.told["labels"].items()
+            )
         return f"{', '.join(map(fields.label, World('', '', (), self.told).puts))} written"
 
 
@@ -109,6 +112,7 @@ def read(name: str, given: Any) -> Story:
         raise UsageProblem(f"story {name}: {SHORTEST} to {LONGEST} events are required")
     for number, one in enumerate(told, start=1):
         fields.mapping(one, f"story {name} event {number}", set(EVENTS))
+        worlds.check_labels(one, f"story {name} event {number}")
         if len(one) != 1 or ("pods" in one and one["pods"] not in TURNS):
             raise UsageProblem(
                 f"story {name}: event {number} must be one of {', '.join(EVENTS)}; pods must be "

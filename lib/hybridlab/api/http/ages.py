@@ -40,5 +40,4 @@ def age(text: str | None) -> str:
     """Write the time that has passed since a timestamp of the API."""
     if not text:
         return "<unknown>"
-    then = datetime.fromisoformat(text)
-    return duration(int((datetime.now(UTC) - then).total_seconds()))
+    return duration(int((datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()))

@@ -161,8 +161,11 @@ class FlannelVxlan(Routed):
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return kube-proxy's ``--source-vip``, an address that host-local gave to the node."""
-        dsr = uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
-        return None if dsr else source_vip(block)
+        return (
+            None
+            if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
+            else source_vip(block)
+        )
 
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         return NetworkFlags(flags=(f"--source-vip={host_endpoint}",), gates=("WinOverlay=true",))

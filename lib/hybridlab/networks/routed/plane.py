@@ -245,8 +245,11 @@ class Routed(Plane):
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return the node's address, which is the source address without DSR (kubernetes#83072)."""
-        dsr = uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
-        return None if dsr else machine.address
+        return (
+            None
+            if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
+            else machine.address
+        )
 
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """Return no source VIP and no feature gate: only an overlay has them."""

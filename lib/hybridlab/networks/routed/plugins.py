@@ -124,8 +124,9 @@ class Calico(Plugin):
     leaves_open = False
 
     def configuration(self) -> dict[str, Any]:
-        fields = {"mode": "none", "vxlan_mac_prefix": "0E-2A", "vxlan_vni": 4096}
-        return windows_cni(self.profile, fields)
+        return windows_cni(
+            self.profile, {"mode": "none", "vxlan_mac_prefix": "0E-2A", "vxlan_vni": 4096}
+        )
 
     def unmasqueraded(self) -> tuple[str, ...]:
         return ()

@@ -44,8 +44,9 @@ def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) 
     if own is None:
         return None
     address = own.tunnel_address
-    mac = own.tunnel_mac
-    return Tunnel(device=DEVICE, identifier=vni, port=port, mtu=mtu, address=address, mac=mac)
+    return Tunnel(
+        device=DEVICE, identifier=vni, port=port, mtu=mtu, address=address, mac=own.tunnel_mac
+    )
 
 
 def node_routes(

@@ -322,8 +322,9 @@ async def _read_request(
         headers["connection"] = "close"
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     peer = writer.get_extra_info("peername")
-    local = writer.get_extra_info("sockname")
-    return Request(method, target, headers, body, peer[:2], local[:2], odd)
+    return Request(
+        method, target, headers, body, peer[:2], writer.get_extra_info("sockname")[:2], odd
+    )
 
 
 def _encode(reply: Reply, *, keep: bool, server: str, head: bool) -> bytes:

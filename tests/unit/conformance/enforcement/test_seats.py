@@ -126,15 +126,40 @@ def test_seats_carry_the_labels_and_the_account_of_their_space_and_system() -> N
     assert {key: dict(wish.labels) for key, wish in found.items()} == {
         key: {**worlds.SEAT, **labels}
         for key, labels in worlds.SEAT_LABELS.items()
-        if key[0] != worlds.MEMBER
+        if key[0] in worlds.SPACES
     }
     assert {key for key, wish in found.items() if wish.account == worlds.ACCOUNT} == {
-        key for key in worlds.SEATS_OF_ACCOUNT if key[0] != worlds.MEMBER
+        key for key in worlds.SEATS_OF_ACCOUNT if key[0] in worlds.SPACES
     }
     assert [(namespace, kind) for namespace, kind, _ in deployer.applied] == [
         ("demo-world-a", "ServiceAccount"),
         ("demo-world-b", "ServiceAccount"),
     ]
+
+
+def test_twins_are_made_for_stories_alone_and_are_like_the_members() -> None:
+    deployer = Deployer(broken={"win-1"})
+    seats = seats_of(deployer)
+    seats.taken()
+    assert not any(seat.twin for seat in seats.seats)
+    for _ in range(2):
+        seats.meet_twins()
+    there = [wish for wish in deployer.deployed if wish.name.startswith("t-")]
+    assert [wish.node.name for wish in there] == ["linux-1", "linux-2", "win-0"]
+    assert {(wish.namespace, wish.account) for wish in there} == {("demo-world-a", worlds.ACCOUNT)}
+    for wish in there:
+        labels = worlds.SEAT_LABELS[worlds.MEMBER, wish.node.os]
+        assert (
+            wish.labels
+            == worlds.SEAT | labels
+            == worlds.SEAT | worlds.SEAT_LABELS["t", wish.node.os]
+        )
+    twins = [seat for seat in seats.seats if seat.twin]
+    assert [(seat.space, seats.pod(seat).node) for seat in twins] == [
+        ("a", "linux-1"), ("a", "linux-2"), ("a", "win-0"),
+    ]  # fmt: skip
+    seats.with_twins = False
+    assert not any(seat.twin for seat in seats.seats)
 
 
 def test_pods_are_made_once() -> None:

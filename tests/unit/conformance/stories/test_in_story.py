@@ -23,6 +23,10 @@ from tests.unit.conformance.stories.test_story import MEMBERS, POLICY
 from tests.unit.conformance.worlds.test_in_world import TIMINGS, Chairs, Rig, Way, verdicts
 from tests.worlds.seats import NAMESPACES, SEATS
 
+TWINS = tuple(
+    replace(seat, member=False, twin=True, pod=f"twin-{seat.os}", address=f"{seat.address[:-2]}40")
+    for seat in MEMBERS
+)
 SELECTS = {"selector": "role == 'member'", "types": ["Ingress"]}
 ALLOWED = {**POLICY, "spec": {**SELECTS, "ingress": [{"action": "Allow"}]}}
 
@@ -59,7 +63,8 @@ class Actors:
     def _sit(self) -> None:
         ready = self.state == "there"
         there = MEMBERS if self.state in ANSWER else ()
-        self.chairs.seats = (*SEATS, *(replace(seat, ready=ready) for seat in there))
+        twins = TWINS if self.chairs.with_twins else ()
+        self.chairs.seats = (*SEATS, *twins, *(replace(seat, ready=ready) for seat in there))
 
 
 @dataclass
@@ -67,6 +72,11 @@ class StoryChairs(Chairs):
     """The seats of the least cluster, and its members."""
 
     seats: tuple[Seat, ...] = SEATS
+    with_twins: bool = False
+
+    def meet_twins(self) -> None:
+        self.with_twins = True
+        self.seats = (*self.seats, *TWINS)
 
 
 @dataclass
@@ -117,7 +127,8 @@ def judged(
         error.stage = stage  # type: ignore[attr-defined]
         raise
     finally:
-        assert (stage.now, stage.members.state) == (None, "gone"), "nothing is left of it"
+        left = (stage.now, stage.members.state, stage.seats.with_twins)
+        assert left == (None, "gone", False), "nothing is left of it"
     return stage
 
 

@@ -117,6 +117,8 @@ def test_every_state_of_members_is_left_again() -> None:
 
 
 WITHOUT_EFFECT = {
+    ("pods-that-come-back-as-somebody-else", 2),
+    ("pods-that-come-back-as-somebody-else", 5),
     ("shared-networks-and-a-policy-written-again", 2),
     ("shared-networks-and-a-policy-written-again", 5),
     ("staged-namesakes-and-the-last-policy-of-a-tier", 1),
