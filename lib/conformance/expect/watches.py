@@ -21,7 +21,7 @@ from conformance.settings import Timings
 
 
 class Turns(Protocol):
-    """The turns to watch denials, which the processes of the run share."""
+    """The turns to watch denials. The run's processes share the turns."""
 
     def take(self, name: str) -> bool:
         """Try to take the turn. Return whether the caller has it now. No other process can take it

@@ -101,8 +101,8 @@ class CalicoReading:
             yield Fact("bgp" if bgp == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
 
     def _mode_by_use(self) -> Iterator[Fact[Mode]]:
-        """Yield the mode that flannel's annotations on nodes show, or the pools that have
-        blocks."""
+        """Yield the modes that use shows: first by flannel's annotations on nodes, then by the
+        pools that have blocks."""
         for node in self._nodes:
             if BACKEND in node.annotations:
                 yield Fact("policy-only", f"annotation {BACKEND} of node {node.name}")

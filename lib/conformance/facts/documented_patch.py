@@ -23,7 +23,7 @@ DONE = "accepted, with strictAffinity true in the answer and in the object"
 
 @dataclass(frozen=True)
 class DocumentedPatch:
-    """The trial of a single test."""
+    """The dry run of the documented command, by a single test."""
 
     changes: Changes
     calico: CalicoObjects

@@ -25,7 +25,7 @@ VARIABLES = {
 }
 """The environment variable that overrides each field of FelixConfiguration."""
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
-"""Calico's defaults."""
+"""Calico's defaults for these fields of FelixConfiguration."""
 WINDOWS_VNI = "VXLAN_VNI"
 """The variable from which felix-service.ps1 sets FELIX_VXLANVNI on Windows. The operator renders it
 from FelixConfiguration, unless the environment also overrides it on Linux."""

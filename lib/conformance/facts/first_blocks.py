@@ -60,8 +60,8 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
 
 
 def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
-    """Return what a node lacks: a block, its reserved addresses, or the annotation. ``blocks``: the
-    blocks of the node's affinities."""
+    """Return what a node lacks: a block, the block's reserved addresses, or the annotation with the
+    node's address. ``blocks``: the blocks of the node's affinities."""
     there = [block["spec"] for block in blocks if affine(block) == node.name]
     lacks = {
         "no block": not there,

@@ -53,7 +53,8 @@ class NotOnWindows:
         }
 
     def ebpf(self) -> dict[str, Fact[str]]:
-        """Return the data plane of Linux nodes, ``eBPF``."""
+        """Return ``eBPF`` as the data plane of Linux nodes. Raise MissingCapability if they run
+        another data plane."""
         found = self.calico.facts.kube_proxy_mode
         if found.value != "ebpf":
             raise NotObservable(

@@ -422,7 +422,8 @@ class CalicoObjects:
                 yield pod, ipaddress.IPv4Address(address)
 
     def listed(self, kind: str) -> tuple[list[Obj], str]:
-        """Return all objects of a kind, and the API that served them.  Raise MissingCapability."""
+        """Return all objects of a kind, and the API that served them. Raise MissingCapability if
+        they cannot be read."""
         for api in (V3, CRD):
             if self.kube.discovery.serves(api, kind):
                 return required(

@@ -42,7 +42,8 @@ class PlatformObjects:
         return {f"{ADDRESSES} of node {node}": Fact(int(count or 0), "its .status.allocatable")}
 
     def reflector(self, node: str) -> dict[str, Fact[str]]:
-        """Return the reflector's cluster id of a node; ``none`` if the node is no reflector."""
+        """Return a node's cluster ID as a route reflector; ``none`` if the node is no route
+        reflector."""
         return {
             f"route reflector's cluster id of node {node}": Fact(
                 self._annotation(node, REFLECTOR) or "none", REFLECTOR
@@ -50,7 +51,7 @@ class PlatformObjects:
         }
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
-        """Return flannel's backend for a node's pods: ``host-gw``, ``vxlan`` .... The fact is
+        """Return flannel's backend for a node's pods, such as ``host-gw`` or ``vxlan``. The fact is
         unknown if flannel has not annotated the node."""
         ((name, reported),) = self._flannel(node, "backend-type").items()
         return {

@@ -274,8 +274,8 @@ def _ends(policy: ForeignPolicy) -> list[Obj]:
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
-    """Return whether Calico's rules select sources or targets by labels, and therefore network
-    sets, too."""
+    """Return whether a policy's rules select sources or destinations by labels. Such rules may also
+    select network sets."""
     return any(BY_LABELS & end.keys() for end in _ends(policy))
 
 

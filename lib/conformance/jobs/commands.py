@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance job``, ``fetch``, ``hold`` and ``merge``."""
+"""The commands ``calico-conformance job``, ``fetch``, ``hold`` and ``merge``."""
 
 import argparse
 import os

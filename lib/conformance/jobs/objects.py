@@ -41,8 +41,8 @@ KEPT = {
     "sidecar.istio.io/inject": "false",
     "linkerd.io/inject": "disabled",
 }
-"""Annotations that the suite's pods have, too. They keep controllers from moving the pod, or from
-adding a container that does not end."""
+"""Annotations of the Job's pod. The suite's other pods have them, too. They keep controllers from
+moving a pod, or from adding a container that does not end."""
 ENVIRONMENT = {
     "CALICO_CONFORMANCE_NODE": "spec.nodeName",
     "CALICO_CONFORMANCE_POD_IP": "status.podIP",
@@ -52,7 +52,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The choices of a Job's user."""
+    """The options that a user has chosen for a Job."""
 
     image: str
     name: str = "conformance"

@@ -185,7 +185,8 @@ class Journalled:
         )
 
     def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
-        """Describe a change. Raise JournalRefused for a change that no restore would undo."""
+        """Return the journal entry of a change. Raise JournalRefused for a change that no restore
+        would undo."""
         entry = Entry(
             key=self.journal.key(),
             act=act,

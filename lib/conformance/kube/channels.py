@@ -2,8 +2,8 @@
 """The WebSocket under an exec: connecting with a deadline, the channels of v5/v4.channel.k8s.io,
 the exit status.
 
-It is own code on websocket-client, because the official client's ``stream()`` is not thread-safe,
-has no connect time-out and loses exit codes.
+This module uses websocket-client directly, because the official client's ``stream()`` is not
+thread-safe, has no connect time-out and loses exit codes.
 """
 
 import contextlib

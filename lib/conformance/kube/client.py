@@ -209,8 +209,8 @@ class Kube(Connection):
     def _lost(
         self, name: str, error: Exception, asked: float, tries: int, seconds: float
     ) -> ApiUnreachable:
-        """Return the error for a request without an answer. Raise ``error`` if it is a mistake of
-        the suite's own."""
+        """Return the error for a request without an answer. Raise ``error`` itself if it is a
+        mistake in the suite."""
         from urllib3.exceptions import HTTPError  # a dependency of the official client
 
         if (
@@ -273,7 +273,7 @@ class Kube(Connection):
     def find(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """Return an object; None if there is none , or if its kind is not served."""
+        """Return an object; None if there is none, or if its kind is not served."""
         if not self.discovery.serves(api_version, kind):
             return None
         try:

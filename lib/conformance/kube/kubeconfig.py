@@ -146,7 +146,7 @@ def _server(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
 
 
 def _has(entry: Mapping[str, Any], field: str) -> bool:
-    """Return whether an entry names a file, or contains the file's data."""
+    """Return whether an entry names a file in this field, or contains the file's data."""
     return bool(entry.get(field) or entry.get(f"{field}-data"))
 
 

@@ -59,8 +59,8 @@ class _Look:
 
 @dataclass
 class PodStartup(Subject):
-    """The expectations of a test about new pods. A pod whose first connection was held back is
-    NOT_OBSERVED."""
+    """The expectations of a test about new pods. A known issue is NOT_OBSERVED for a pod that got
+    no answer to its first connection, or that gave none before its policy was in force."""
 
     def accept_nothing(
         self,

@@ -15,13 +15,15 @@ from conformance.probe.golden import Servers
 
 @dataclass
 class ProbeProtocol:
-    """The check of a test for the probe protocol."""
+    """The expectation of a test about the probe protocol."""
 
     hold: Callable[[Workload, Servers | None], object]
-    """Runs the golden (recorded) conversations with the agents of a pod; conversations that need
-    servers are run only if there are servers. Raises ProbeBroken with the line that differs."""
+    """A function that runs the golden (recorded) conversations with the agents of a pod.
+    Conversations that need servers are run only if there are servers. The function raises
+    ProbeBroken with the line that differs."""
     serving: Callable[[Workload], AbstractContextManager[Servers | None]]
-    """Runs the servers in a Linux pod during the conversations, or yields None."""
+    """A context manager that runs the servers in a Linux pod during the conversations. It yields
+    None if it runs no servers."""
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """The policies of other owners, which may close the paths from a pod to those servers."""
 

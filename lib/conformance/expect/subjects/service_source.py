@@ -166,7 +166,7 @@ class ServiceSource(Subject):
         ]
 
     def _read_sources(self, because: str) -> dict[PodPair, list[Observation]]:
-        """Return the sources that servers receive by ClusterIP. Before, expect the paths by pod
+        """Return the sources that servers receive by ClusterIP. First, expect the paths by pod
         address and by ClusterIP to be open, and the sources by pod address to be right."""
         direct = self.pod_pairs.tcp(ECHO_PORT)
         self.expect.control(

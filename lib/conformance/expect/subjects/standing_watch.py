@@ -183,7 +183,7 @@ class StandingWatch(Subject):
 
     facts: Facts
     result: Callable[[], tuple[Kept, Turns]]
-    """Ends the watch, and returns its records with the run's turns."""
+    """A function that ends the watch, and returns its records with the run's turns."""
 
     def held(self, *, because: str) -> None:
         """Expect on each node that closed paths stayed closed, and allowed paths stayed open, since
@@ -259,8 +259,8 @@ class _OfNode:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
-        """Return whether, at that time, a test of the run had a node of the path to itself, or a
-        pod of the path may have been gone."""
+        """Return whether, between ``since`` and ``until``, a test of the run had a node of the path
+        to itself, or a pod of the path may have been gone."""
         return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
     def _may_be_gone(self, path: Watched, at: float) -> bool:
@@ -272,7 +272,8 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns during that time in which a test had a node at either end to itself.
+        """Return the turns between ``since`` and ``until`` in which a test had a node of the path
+        to itself.
 
         A turn includes the time after its end in which policy may still be missing.
         """
@@ -287,8 +288,8 @@ class _OfNode:
         ]
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
-        """Return the turns in which a path came into this state, if the state lasted longer than
-        the turns. Return none if it is not certain."""
+        """Return the turns in which a path came into this state, if the state certainly lasted
+        longer than the turns; otherwise return none."""
         is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
         return self._pauses(path, *stretch.asked[:2]) if is_over else []
 

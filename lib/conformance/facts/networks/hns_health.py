@@ -224,7 +224,7 @@ class Port(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return ``Service shop/web, 10.96.0.7:80/TCP``."""
+        """Return the port in words: ``Service shop/web, 10.96.0.7:80/TCP``."""
         name = next(name for name, number in PROTOCOLS.items() if number == self.protocol)
         return f"Service {self.service}, {self.address}:{self.port}/{name}"
 

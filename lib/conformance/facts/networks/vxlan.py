@@ -28,7 +28,7 @@ SECOND = "second address of its block"
 
 
 class VxlanFacts:
-    """The overlay's facts that a single test reads."""
+    """The facts about the overlay that a single test reads."""
 
     ABOUT = Conditions(modes=("vxlan",))
     """The only mode in which facts about the overlay are read; in other clusters these facts would
@@ -135,13 +135,13 @@ class VxlanFacts:
         return self._device_port(self._hosts.linux(linux))
 
     def device_vni(self, linux: str) -> dict[str, Fact[str]]:
-        """Compare the VNI of a Linux node's VXLAN device with the configured VNI: ``the configured
-        VNI``, or the VNI of the device."""
+        """Return ``the configured VNI`` if a Linux node's VXLAN device has it, else the VNI of the
+        device."""
         return self._device_vni(self._hosts.linux(linux))
 
     def vsid(self, windows: str) -> dict[str, Fact[str]]:
-        """Compare the VSID of a Windows node's pod network with the configured VNI: ``the
-        configured VNI``, or the VSID.
+        """Return ``the configured VNI`` if the pod network of a Windows node has it as its VSID,
+        else the VSID.
 
         A node that never had a pod has no network to read.
         """
