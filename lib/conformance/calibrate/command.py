@@ -45,7 +45,8 @@ STEPS = (
     ("agent-start", "an agent's start, with CPU and memory of the node", 30, starts.agents),
     (
         "policy-effect",
-        f"{effects.CHANGES} changes of policy and their removals, including the denial of syn-again",
+        f"{effects.CHANGES} changes of policy and their removals, including the denial of "
+        "syn-again",
         60,
         effects.policy,
     ),

@@ -264,7 +264,8 @@ def _isolation(node: Any, file: str) -> Isolation:
         raise _error(
             node,
             file,
-            f"isolation {text!r}: node-exclusive needs an OS in parentheses, and no other kind has one",
+            f"isolation {text!r}: node-exclusive needs an OS in parentheses, and no other kind has "
+            "one",
         )
     return Isolation(IsolationKind(match["kind"]), match["os"])  # type: ignore[arg-type]
 

@@ -176,7 +176,8 @@ OF_JOBS = {
         examples=("calico-conformance job --image=IMAGE -- --require=core | kubectl apply -f -",),
     ),
     "fetch": Command(
-        "wait for a Job made with `job`, and write its results as one archive; exit code: that of the run",
+        "wait for a Job made with `job`, and write its results as one archive; exit code: that of "
+        "the run",
         None,
         examples=("calico-conformance fetch --kubeconfig=lane.yaml --to=results",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -270,7 +271,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--workers": {
                     **workers,
-                    "help": "number of workers that a run with these namespaces may have (default: %(default)d)",
+                    "help": "maximum workers of a run with these namespaces (default: %(default)d)",
                 },
             },
             examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),

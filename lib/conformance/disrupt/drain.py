@@ -62,7 +62,8 @@ class Drain(Disruption):
                 f"node {node} cannot be drained: these pods of other owners would come back "
                 "although the node is cordoned: "
                 f"{', '.join(back)}",
-                "remove from these pods the toleration of a cordon's taint, and the name of the node; "
+                "remove from these pods the toleration of a cordon's taint, and the name of the "
+                "node; "
                 "or move the pods "
                 "away; or run without --allow-cluster-disruptive",
             )

@@ -110,9 +110,8 @@ class Controller:
         if passive(config) or not self.run.connection:
             return []
         lines = header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
-        shown = (
-            lines[:-1] if is_listing(config) else lines
-        )  # the last line names the folder of the reports
+        # the last line names the folder of the reports
+        shown = lines[:-1] if is_listing(config) else lines
         return [*map(line, shown)]
 
     @pytest.hookimpl(optionalhook=True)

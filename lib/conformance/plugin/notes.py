@@ -22,8 +22,8 @@ from conformance.verdicts.acceptable import about_the_cluster
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 
 AGENT_NOT_EXECUTED = (
-    "Windows agent not executed: the lab emulates it as docs/probe-protocol.md describes, for "
-    "recorded programs only"
+    "no PowerShell ran in Windows pods: the lab emulates the suite's probe programs as "
+    "docs/probe-protocol.md describes"
 )
 AGENTS = "hybridlab.windows-agents"
 """The label of a lab's Windows node that names the interpreter of the node's probe programs

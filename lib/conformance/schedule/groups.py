@@ -77,7 +77,7 @@ def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
     checked = f"{lacking} of them cannot be checked here" if lacking else "all can be checked"
     apply = counted(len(claims) - elsewhere, "claim applies", "claims apply")
     others = counted(elsewhere, "does", "do")
-    return f"claims: {apply} here, {checked}; {others} not apply (-v lists them)"
+    return f"claims: {apply} here, {checked}; {others} not apply (-v shows the reasons)"
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:

@@ -218,7 +218,8 @@ def _near_home(
     )
     if [item.node.name for item in coverage] == [own.node]:
         return (
-            f"it changes a whole node, and this run's own pod is on the only such node, {own.node}",
+            "it changes a whole node, and this run's own pod is on the only node that it could "
+            f"change, {own.node}",
             "let the Job run elsewhere (calico-conformance job --node=NAME), or run it from "
             "outside the cluster",
         )

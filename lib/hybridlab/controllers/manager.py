@@ -66,10 +66,10 @@ class ControlPlane:
         kubelet_stalls: KubeletStalls | None = None,
     ) -> None:
         """Set up the control plane. ``client`` makes a client for a component's user name.
-        ``resolvers`` receives the DNS zone, ``proxied`` the services of nodes (default for both:
-        the data plane). kube-proxy uses ``snat_local_pods_to`` and ``snat_node_ports_to``, and
-        volumes use ``issue_token``. ``system_workloads``: create the objects of ``workloads``, and
-        run Calico's operator if ``workloads`` has it."""
+        ``resolvers`` receives the DNS zone, ``proxied`` the table of Services of each node's
+        kube-proxy (default for both: the data plane). kube-proxy uses ``snat_local_pods_to`` and
+        ``snat_node_ports_to``, and volumes use ``issue_token``. ``system_workloads``: create the
+        objects of ``workloads``, and run Calico's operator if ``workloads`` has it."""
         self.profile = profile
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")

@@ -71,7 +71,8 @@ class PodChurn(Subject):
             found = found or (traces.source if traces.value else "")
             return Ruling(
                 found
-                or f"{PODS} pods were created and deleted {TIMES} times, and the next pod started: {because}",
+                or f"{PODS} pods were created and deleted {TIMES} times, and the next pod started: "
+                f"{because}",
                 of_chance(bool(found)),
             )
 

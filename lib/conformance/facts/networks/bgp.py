@@ -110,7 +110,8 @@ class BgpFacts:
         linux, beyond = self._linux_peers(windows, observed)
         if not beyond:
             raise MissingCapability(
-                f"no peer of node {windows} is a Linux node that may reflect blocks of other nodes",
+                f"node {windows} has no Linux peer that could reflect blocks of nodes that are not "
+                "its peers",
                 "create a BGPPeer whose peerSelector selects Linux route reflectors",
             )
         return {

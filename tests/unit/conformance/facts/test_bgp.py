@@ -421,7 +421,7 @@ def test_a_block_learned_from_a_windows_peer_is_not_reflected() -> None:
     ids=["all-are-peers", "no-peer", "no-linux-peer"],
 )
 def test_where_nothing_could_be_reflected_nothing_is_decided(observed: BgpHost) -> None:
-    with pytest.raises(MissingCapability, match="no peer of node w1 is a Linux node"):
+    with pytest.raises(MissingCapability, match="node w1 has no Linux peer"):
         facts(w1=observed).reflected("w1")
 
 

@@ -70,7 +70,8 @@ def test_the_only_node_is_left_alone_and_another_system_is_not_concerned() -> No
     refused = prospect(LINUX_NODE, alone)
     assert refused.verdict is ClaimVerdict.NOT_RUN
     assert refused.reason == (
-        "it changes a whole node, and this run's own pod is on the only such node, linux-1"
+        "it changes a whole node, and this run's own pod is on the only node that it could "
+        "change, linux-1"
     )
     assert prospect(WINDOWS_NODE, alone).verdict is None
     assert prospect(LINUX_NODE, settings(OwnPod(node="linux-2"))).verdict is None
