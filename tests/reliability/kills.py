@@ -407,8 +407,8 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
         f"Points by the procedure that was hit: {phases or 'none'}.",
         f"At {sum(kill.healed > 0 for kill in hit)} points, `--restore` made the nodes' networks anew with their "
         f"earlier VNI. Files with a private key left in TMPDIR: {sum(kill.keys for kill in hit)}.",
-        f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Each point was tried at most {TRIES} times,",
-        f"at another moment each time; {len(never)} points were never hit.",
+        f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Such a point was tried again at another moment,",
+        f"at most {TRIES} times in all. Points that no try hit: {len(never)}.",
         f"Suites: {', '.join(SUITES)}, 2 workers,",
         f"a new lab for every {PER_LAB} points{f', {labs} labs at once' if labs > 1 else ''}.",
         "",

@@ -95,8 +95,8 @@ class World:
         return ()
 
     def unwell(self, nodes: Sequence[str]) -> str:
-        """Describe which of these nodes died, because of their network plugin or after the run's
-        own disruption."""
+        """Describe which of these nodes have a problem that their network plugin or the run's own
+        disruption may have caused. Return an empty string if none has."""
         return ""
 
     def silent(self, nodes: Sequence[str]) -> Sequence[str]:

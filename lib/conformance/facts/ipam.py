@@ -212,8 +212,8 @@ class IpamFacts:
         return self._of_pods(node, source, taken)
 
     def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
-        """Return the blocks of other nodes, or of no node, with reservations that only blocks of
-        Windows nodes should have."""
+        """Return the blocks that belong to no Windows node (to a Linux node, or to no node) but
+        have the reservations of a Windows node's block."""
         windows = [node.name for node in self.windows]
         blocks, api = self.calico.listed("IPAMBlock")
         others = [block for block in blocks if affine(block) not in windows]

@@ -101,8 +101,8 @@ class Ownership:
 
     @property
     def namespace(self) -> str:
-        """Return the worker's own namespace, ``calico-demo-<run>-<worker>``, or the prepared
-        namespace ``<prefix>-gw0``."""
+        """Return the worker's own namespace, ``calico-demo-<run>-<worker>``, or its prepared
+        namespace, ``<prefix>-<worker>``. A run with one worker uses ``<prefix>-gw0``."""
         return (
             f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
         )

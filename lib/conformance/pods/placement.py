@@ -137,7 +137,8 @@ class Placement:
         return ""
 
     def first(self, os: OS) -> NodeFacts:
-        """Return a covered node of an OS.  Raise MissingCapability."""
+        """Return a covered node of an OS. Raise MissingCapability if the cluster has none that can
+        be used, EnvironmentBroken if such nodes have died during the run."""
         if found := self._turned([item.node for item in self.coverage(os)]):
             return found[0]
         reasons = [

@@ -308,7 +308,8 @@ class _Round:
         )
 
     def _deadline(self, path: Path) -> float:
-        """Return the time (s) by which a row has to begin."""
+        """Return the time (s since the start) by which the first of the agreeing attempts that
+        decide a path must begin."""
         if path.want and self._denials_done is not None:
             return max(
                 path.rule.within, self._denials_done + (self._settle if self._denials_done else 0.0)

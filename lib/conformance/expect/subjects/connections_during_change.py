@@ -2,11 +2,12 @@
 """Expectations about connections that are open while something changes. Windows pods may lose their
 connections (and must then get a new one); Linux pods must keep theirs.
 
-``begin`` opens the streams before any policy is applied. ``under`` applies the policies that will
-change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are called
-after the change: they wait until the witness opens, watch both ends, and decide.
+``begin`` opens the connections (streams) before any policy is applied. ``under`` applies the
+policies that will change, and waits until they close the witness: a path that the change opens, to
+show that the change took effect. ``survive_or_reconnect`` and ``survive`` are called after the
+change: they wait until the witness opens, watch both ends of the streams, and decide.
 
-A restart of Felix is its own witness, because an unchanged ACL list looks the same once it is
+A restart of Felix needs no other witness, because an unchanged ACL list looks the same once it is
 programmed again. The events at each end are recorded, but no expectation is about them.
 """
 

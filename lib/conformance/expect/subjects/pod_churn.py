@@ -51,10 +51,10 @@ class PodChurn(Subject):
         """Create ten pods on the node of each server and delete them, twice; then start another
         pod.
 
-        The issue has happened on a node if the network plugin refuses a pod, if the last pod has no
-        network, or if something is ``left`` of the deleted pods. It has also happened if ``client``
-        does not reach the last pod, or if the last pod does not reach ``name``. The servers are the
-        witnesses.
+        The known issue has happened on a node if the network plugin refuses a pod, if the last pod
+        has no network, or if something is ``left`` of the deleted pods. It has also happened if
+        ``client`` does not reach the last pod, or if the last pod does not reach ``name``, while
+        the same paths to and from the node's server connect.
 
         Raise MissingCapability if a node has little room beside these pods, EnvironmentBroken for a
         pod that does not start for another reason, or that is not deleted.
