@@ -137,7 +137,7 @@ check-kinds: machine env nftables
 
 # Runs the suite on labs that are wrong on purpose, and checks a sample of the wrong-verdict table. `make docs` and
 # docs/wrong-verdicts.md have the results. With CLAIM=ID, only the rows with this claim run, and they test this claim alone.
-DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider $(if $(POWERSHELL),--detection-powershell $(POWERSHELL))
 ROWS_ALONE = -k test_every_claim_says
 check-detection:
 	$(DETECTION) $(if $(CLAIM),$(ROWS_ALONE) --detection-claim $(CLAIM))
