@@ -14,9 +14,13 @@ _QUOTE = r"(?:\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))?"
 """Matches a quotation mark in text, JSON, HTML, and JSON inside these."""
 _QUOTED = (
     r"(?P<open>\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))(?!\(removed\))"
-    r"(?P<secret>(?:(?!(?<!\\)(?P=open))[^\n]){1,2000}+)(?P=open)"
+    r"(?P<secret>(?:(?!(?<!\\)(?P=open))[^\n]){1,2000})(?<!\\)(?P=open)"
 )
-"""Matches a value up to the next quotation mark of the same form as its first."""
+"""Matches a value up to the next quotation mark of the same form as its first.
+
+No group is repeated possessively (``+`` behind ``}``) here: Python before 3.11.5 matches such
+groups wrongly (CPython issue 106052).
+"""
 _BARE = r"(?P<secret>(?!null|true|false|\(removed\))[^\s\"'\\,;}\])&<{\[(][^\s\"'\\,;}\])&<]*)"
 _GAP = r"(?:\s|\\+[nr]|&#1[03];)"
 _BEGINS = r"(?:^|(?<=\\n)|(?<=&#10;))"
@@ -149,7 +153,7 @@ _RULES = (
     _rule(
         "-----begin",
         (
-            r"-----BEGIN [A-Z0-9 ]+-----(?:(?:(?!-----)[^\"'<]){0,8000}+-----END [A-Z0-9 ]+-----"
+            r"-----BEGIN [A-Z0-9 ]+-----(?:(?:(?!-----)[^\"'<]){0,8000}-----END [A-Z0-9 ]+-----"
             rf"|(?:{_GAP}+[A-Za-z0-9+/=]{{16,}})*)"
         ),
     ),  # the second alternative matches a key that was cut off

@@ -167,7 +167,7 @@ def test_nothing_expires_at_the_first_look() -> None:
     )
     assert matrix.count("Stop-Expired $S") == 1
     assert not re.findall(r"\$Now -ge [^)]*(?:deadline|Deadline|stall)", stream)
-    assert len(re.findall(r"\$over = Test-Over |elseif \(\(Test-Over ", stream)) == 3
+    assert len(re.findall(r"\$over = Test-Over |elseif \(\(Test-Over ", stream)) == 4
 
 
 @pytest.mark.parametrize("name", ["matrix-agent.ps1", "stream-agent.ps1"])

@@ -6,11 +6,12 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import time
 
 import pytest
 
-from conformance.scrubbing import HIDDEN, scrubbed
+from conformance.scrubbing import _RULES, HIDDEN, scrubbed
 from tests.unit.conformance.secret_forms import FORMS, LOOKALIKES
 
 
@@ -128,3 +129,10 @@ def test_nothing_that_follows_a_name_holds_up_the_report(begin: str, part: str) 
 def test_a_header_whose_value_stands_far_behind_it_is_scrubbed() -> None:
     assert "Zk9pQ2" not in scrubbed(f"Authorization: {' ' * 300}[ 'Token Zk9pQ2aaaa']")
     assert "Zk9pQ2" not in scrubbed(f"Set-Cookie: {' ' * 300}sid=Zk9pQ2aaaa")
+
+
+def test_no_rule_repeats_a_group_possessively() -> None:
+    # Python before 3.11.5 matches such groups wrongly, as Debian 12's 3.11.2 does.
+    wrong = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+")
+    assert wrong.search(r"(?:a|b){1,9}+c")
+    assert [pattern.pattern for _, pattern in _RULES if wrong.search(pattern.pattern)] == []
