@@ -264,7 +264,7 @@ class Controller:
         # If a signal arrives where Python knows no line, the traceback has an entry without a line,
         # which pytest cannot print.
         excinfo.traceback = excinfo.traceback.filter(
-            lambda entry: entry._rawentry.tb_lineno is not None
+            lambda entry: (entry._rawentry.tb_lineno or -1) > 0
         )
         by_software = (
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
