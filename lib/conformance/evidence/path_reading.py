@@ -11,6 +11,7 @@ from conformance.evidence.layer import End, PathEvidence
 from conformance.evidence.packet_capture import Observe, ends_of
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.explain.advice import SERVICES
+from conformance.expect.explain.nearest import NOT_THROUGH
 from conformance.facts.networks.hns_health import Look, wrong_balancers
 from conformance.kube.client import Kube
 from conformance.kube.fields import list_at
@@ -33,7 +34,7 @@ ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Ve
 OVERLAY = "overlay"
 SERVED = "own address"
 """The labels of two lines in an explanation. ``OVERLAY``: the nodes have wrong entries for each
-other's pods. ``SERVED``: backends answer at their own addresses."""
+other's pods. ``SERVED``: the answers of backends at their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 
@@ -60,7 +61,6 @@ class PathReading:
         """Return the evidence about a path. ``explanation`` belongs to the path's failure."""
         ends = ends_of(path)
         is_open = explanation.expected != DENIED
-        serves = "the pods are open" in explanation.lines.get(SERVED, "")
         node = _balancing_node(path) if is_open else ""
         read = [self._end(end, path) for end in ends if end.os == "windows"]
         is_blocked = not is_open and any(end.answers[1] == "Block" for end in read)
@@ -76,7 +76,7 @@ class PathReading:
             balancer_node=node,
             refused=explanation.observed.startswith("REFUSED"),
             by_service=path.target is not None and path.target.path in SERVICES,
-            backends_answer=serves,
+            backends_answer=NOT_THROUGH in explanation.lines.get(SERVED, ""),
         )
 
     def _end(self, end: Workload, path: Attempt) -> End:

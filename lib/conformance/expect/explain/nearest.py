@@ -20,6 +20,8 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
 UDP_ALONE = ", over UDP, although TCP to the same address and port connects"
+NOT_THROUGH = "the pods can be reached, but not through the Service"
+"""The end of the line about backends that answer at their own addresses."""
 TRIES = 2
 """The number of times that a backend is probed at its own address: more than one, since a single
 lost packet does not show that the path is closed."""
@@ -98,7 +100,7 @@ def _nearest(
     if any(answer.verdict in ARRIVED for answers in own.values() for answer in answers):
         return Nearest(
             lines={
-                "own address": f"{results}: the pods can be reached, but not through the Service",
+                "own address": f"{results}: {NOT_THROUGH}",
                 "do": kube_proxy(attempt.source, target),
             }
         )
