@@ -32,12 +32,12 @@ class InStory(InWorld):
         self.members.fail = "failed" in happen
         # set for each story, since a search runs many stories with the same members
         self.members.labels = self.story.world.relabelled
-        self.members.come()
-        seats.meet_twins()
-        self._at_rest("before the story")
         seats.at_rest = False
         asked: list[CellResult] = []
         try:
+            self.members.come()
+            seats.meet_twins()
+            self._at_rest("before the story")
             for scene in self.story.scenes():
                 asked = self._after(scene, asked)
                 if not all(result.outcome.held for result in asked):

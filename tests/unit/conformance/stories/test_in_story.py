@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context, Sink
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
@@ -187,3 +187,9 @@ def test_members_are_given_the_labels_that_the_story_has_given_them() -> None:
 def test_members_come_without_the_labels_that_an_earlier_story_has_given_them() -> None:
     stage = judged(told({"put": ALLOWED}), labels={"m.windows": {"role": "friend"}})
     assert stage.members.came_with == {}
+
+
+def test_a_story_that_finds_closed_paths_before_it_begins_leaves_no_members_and_twins() -> None:
+    one = told({"pods": "again"})
+    with pytest.raises(ControlBroken, match="before the story"):
+        judged(one, lambda rig: one.world)

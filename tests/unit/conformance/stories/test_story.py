@@ -96,6 +96,7 @@ def test_each_event_has_its_world_and_the_state_of_its_members() -> None:
             [{"pods": "restarted"}, {"pods": "failed"}],
             "pods must be either failed or restarted, not both",
         ),
+        ([{"labels": {"m.linux": None}}], "m.linux: only an account's labels may be null"),
         ([], "1 to 8 events"),
         ([{"pods": "again"}] * 9, "1 to 8 events"),
     ],
